@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/rules/recrawl"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
@@ -49,28 +50,21 @@ func newBusy(b *testing.B, hosts, heads int, change ...func(*Options)) *busy {
 		c(&o)
 	}
 	o.Heads, o.ActiveHosts, o.ActiveBytes, o.Resolvers, o.Workers = heads, 3*hosts, 1<<40, hosts, 64
-	f, err := New(o, NewScope(ModeAny, nil, nil), epoch)
-	if err != nil {
-		b.Fatal(err)
-	}
+	f := must.Get(New(o, NewScope(ModeAny, nil, nil), epoch))(b)
 	w := &busy{f: f, read: make([]uint32, hosts+1)}
 	w.record, _ = o.Robots.Next(robots.Record{}, robots.Outcome{URL: "http://h.test/robots.txt", Status: 404}, epoch)
 	w.rules = w.record.Rules(o.Tokens...)
 	for id := 1; id <= hosts; id++ {
 		h := plain(id, 1<<30)
-		if err := f.Restore(&h, epoch); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, f.Restore(&h, epoch))
 		f.Next(epoch)
 		w.load(b, epoch)
 		l, ok := f.NextName(epoch)
 		if !ok {
 			b.Fatalf("host %d has nothing to resolve: %+v", id, l)
 		}
-		if err := f.CompleteResolve(l.ID, ResolveReport{End: epoch, TTL: 1e6 * time.Hour,
-			Addresses: []netip.Addr{addressAt(id)}}); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, f.CompleteResolve(l.ID, ResolveReport{End: epoch, TTL: 1e6 * time.Hour,
+			Addresses: []netip.Addr{addressAt(id)}}))
 	}
 	return w
 }
@@ -91,9 +85,7 @@ func (w *busy) load(b *testing.B, now time.Time) {
 			w.read[h.ID]++
 		}
 		q.Heads.Next, q.Heads.Tail = w.read[h.ID], h.Tail
-		if err := w.f.Loaded(&Load{Host: h, Queues: []QueueLoad{q}, At: now}, now); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, w.f.Loaded(&Load{Host: h, Queues: []QueueLoad{q}, At: now}, now))
 	}
 }
 
@@ -139,10 +131,8 @@ func BenchmarkNext(b *testing.B) {
 					b.Fatalf("no page: %v, %+v, %v", ok, l, f.hostStates())
 				}
 				now = now.Add(10 * time.Microsecond)
-				if err := f.CompletePage(l.ID, PageReport{RequestEnd: RequestEnd{Report: Report{Sent: true, End: now}},
-					Outcome: storage.Outcome{State: storage.Fetched}}); err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, f.CompletePage(l.ID, PageReport{RequestEnd: RequestEnd{Report: Report{Sent: true, End: now}},
+					Outcome: storage.Outcome{State: storage.Fetched}}))
 				batch := f.TakeBatch()
 				f.Committed(&batch, storage.Result{Hosts: []storage.HostChange{{Host: l.Host, Tail: 1 << 30,
 					Backlog: storage.Backlog{Queued: 1 << 29}}}}, now)
@@ -179,15 +169,10 @@ func BenchmarkRestore(b *testing.B) {
 		var bytes float64
 		for b.Loop() {
 			before := heapBytes()
-			f, err := New(testOptions(), NewScope(ModeAny, nil, nil), epoch)
-			if err != nil {
-				b.Fatal(err)
-			}
+			f := must.Get(New(testOptions(), NewScope(ModeAny, nil, nil), epoch))(b)
 			for id := 1; id <= hosts; id++ {
 				h := plain(id, 100)
-				if err := f.Restore(&h, epoch); err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, f.Restore(&h, epoch))
 			}
 			bytes = float64(heapBytes()-before) / hosts
 			runtime.KeepAlive(f)
@@ -202,10 +187,8 @@ func (w *busy) page(b *testing.B, now time.Time) {
 	if !ok || l.Kind != Page {
 		b.Fatalf("no page: %v, %+v, %v", ok, l, w.f.hostStates())
 	}
-	if err := w.f.CompletePage(l.ID, PageReport{RequestEnd: RequestEnd{Report: Report{Sent: true, End: now}},
-		Outcome: storage.Outcome{State: storage.Fetched}}); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, w.f.CompletePage(l.ID, PageReport{RequestEnd: RequestEnd{Report: Report{Sent: true, End: now}},
+		Outcome: storage.Outcome{State: storage.Fetched}}))
 	batch := w.f.TakeBatch()
 	left := storage.Backlog{Queued: 1 << 29}
 	w.f.Committed(&batch, storage.Result{Hosts: []storage.HostChange{{Host: l.Host, Tail: 1 << 30, Backlog: left}}},
@@ -265,26 +248,16 @@ type recrawls struct {
 }
 
 func newRecrawls(b *testing.B, hosts, urls int) *recrawls {
-	s, err := storage.Open(b.TempDir(), storage.Options{NoSync: true})
-	if err != nil {
-		b.Fatal(err)
-	}
+	s := must.Get(storage.Open(b.TempDir(), storage.Options{NoSync: true}))(b)
 	b.Cleanup(func() { s.Close() })
 	r := &recrawls{store: s, now: epoch, o: testOptions()}
 	plan := recrawl.DefaultOptions()
 	plan.Budget = 0
-	renewer, err := recrawl.New(plan)
-	if err != nil {
-		b.Fatal(err)
-	}
+	renewer := must.Get(recrawl.New(plan))(b)
 	r.o.Recrawl, r.o.Politeness.Delay = renewer, time.Millisecond
 	r.fill(b, renewer, hosts, urls)
-	if r.f, err = New(r.o, NewScope(ModeAny, nil, nil), r.now); err != nil {
-		b.Fatal(err)
-	}
-	if err := s.Hosts(func(h *storage.Host) error { return r.f.Restore(h, r.now) }); err != nil {
-		b.Fatal(err)
-	}
+	r.f = must.Get(New(r.o, NewScope(ModeAny, nil, nil), r.now))(b)
+	must.Do(b, s.Hosts(func(h *storage.Host) error { return r.f.Restore(h, r.now) }))
 	return r
 }
 
@@ -307,9 +280,7 @@ func (r *recrawls) fill(b *testing.B, plan *recrawl.Plan, hosts, urls int) {
 			if len(batch.Done) < 20_000 && (host < hosts-1 || n < urls-1) {
 				continue
 			}
-			if _, err := r.store.Commit(&batch); err != nil {
-				b.Fatal(err)
-			}
+			must.Get(r.store.Commit(&batch))(b)
 			batch = storage.Batch{}
 		}
 	}
@@ -358,9 +329,7 @@ func (r *recrawls) lookUp(b *testing.B) {
 	for l, ok := r.f.NextName(r.now); ok; l, ok = r.f.NextName(r.now) {
 		address := netip.AddrFrom4([4]byte{10, byte(l.Host >> 16), byte(l.Host >> 8), byte(l.Host)})
 		report := ResolveReport{End: r.now, TTL: 1e6 * time.Hour, Addresses: []netip.Addr{address}}
-		if err := r.f.CompleteResolve(l.ID, report); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, r.f.CompleteResolve(l.ID, report))
 	}
 }
 
@@ -384,10 +353,7 @@ func (r *recrawls) commit(b *testing.B) {
 		return
 	}
 	start := time.Now()
-	result, err := r.store.Commit(&batch)
-	if err != nil {
-		b.Fatal(err)
-	}
+	result := must.Get(r.store.Commit(&batch))(b)
 	r.written += time.Since(start)
 	r.f.Committed(&batch, result, r.now)
 }

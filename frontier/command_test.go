@@ -20,10 +20,7 @@ func TestDrop(t *testing.T) {
 	const there, later = 100, 20
 	for _, dormant := range []bool{false, true} {
 		t.Run(fmt.Sprintf("dormant %t", dormant), func(t *testing.T) {
-			d, err := storage.Open(t.TempDir(), storage.Options{NoSync: true, MapBytes: 1 << 24})
-			if err != nil {
-				t.Fatal(err)
-			}
+			d := must.Get(storage.Open(t.TempDir(), storage.Options{NoSync: true, MapBytes: 1 << 24}))(t)
 			defer d.Close()
 			w := newWorld(t, testOptions(), d)
 			w.committed = func(*storage.Batch) { checkStore(t, d) }

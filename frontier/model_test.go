@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
@@ -371,10 +372,7 @@ func (m *model) checkEnd() {
 
 // tempDir is a directory of one run of the model.
 func tempDir(t *rapid.T) string {
-	dir, err := os.MkdirTemp("", "frontier-model-*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(os.MkdirTemp("", "frontier-model-*"))(t)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	return dir
 }

@@ -41,16 +41,11 @@ func TestFinishOfLongDelays(t *testing.T) {
 // step held up the dispatcher.
 func BenchmarkWalk(b *testing.B) {
 	const n, step = 1_000_000, 200
-	f, err := New(testOptions(), NewScope(ModeAny, nil, nil), epoch)
-	if err != nil {
-		b.Fatal(err)
-	}
+	f := must.Get(New(testOptions(), NewScope(ModeAny, nil, nil), epoch))(b)
 	now := epoch.Add(time.Second)
 	for i := range n {
 		h := storage.Host{ID: storage.HostID(i + 1), Name: "h.example.com", Queues: queueOf(10)}
-		if err := f.Restore(&h, now); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, f.Restore(&h, now))
 	}
 	var longest time.Duration
 	for b.Loop() {

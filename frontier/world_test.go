@@ -158,10 +158,7 @@ func testOptions() Options {
 // open begins a process: a frontier that knows what the disk knows.
 func (w *world) open() {
 	w.t.Helper()
-	f, err := New(w.o, w.scope, w.now)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	f := must.Get(New(w.o, w.scope, w.now))(w.t)
 	w.f, w.out = f, map[uint64]request{}
 	if w.stalls {
 		w.after(250*time.Millisecond, w.breakOff)
@@ -169,9 +166,7 @@ func (w *world) open() {
 	if w.noMatch {
 		f.matches.work = -1
 	}
-	if err := w.disk.Hosts(func(h *storage.Host) error { return f.Restore(h, w.now) }); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, w.disk.Hosts(func(h *storage.Host) error { return f.Restore(h, w.now) }))
 }
 
 // crash ends the process: what is not on the disk is lost. Requests under way reach their hosts all
@@ -197,19 +192,13 @@ func (w *world) add(urls ...string) {
 
 func (w *world) found(u string) storage.Found {
 	w.t.Helper()
-	parsed, err := weburl.Parse(u)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	parsed := must.Get(weburl.Parse(u))(w.t)
 	return storage.Found{URL: parsed, Fingerprint: w.disk.Fingerprint(parsed), At: w.now}
 }
 
 func (w *world) commit(b storage.Batch) {
 	w.t.Helper()
-	r, err := w.disk.Commit(&b)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	r := must.Get(w.disk.Commit(&b))(w.t)
 	if w.f != nil {
 		w.f.Committed(&b, r, w.now)
 		w.collect()
@@ -235,19 +224,14 @@ func (w *world) load(want LoadRequest) {
 		w.t.Errorf("a load that failed is tried again after %v", w.now.Sub(w.failedAt))
 	}
 	w.failedAt = time.Time{}
-	l, err := readLoad(w.disk, want, &w.o)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	l := must.Get(readLoad(w.disk, want, &w.o))(w.t)
 	w.after(w.loadTime, func() {
 		if w.failEvery > 0 && w.loads%w.failEvery == 1 {
 			w.f.LoadFailed(want.Host, w.now)
 			w.failedAt = w.now
 			return
 		}
-		if err := w.f.Loaded(l, w.now); err != nil {
-			w.t.Fatal(err)
-		}
+		must.Do(w.t, w.f.Loaded(l, w.now))
 	})
 }
 

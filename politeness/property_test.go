@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // world drives a host through everything that can happen to it, and computes the required waits
@@ -105,19 +107,13 @@ func TestNoRequestIsEarly(t *testing.T) {
 				w.held = max(w.held, w.now+d)
 			},
 			"restart": func(rt *rapid.T) {
-				stored, err := w.h.State(w.clock()).AppendBinary(nil)
-				if err != nil {
-					rt.Fatal(err)
-				}
+				stored := must.Get(w.h.State(w.clock()).AppendBinary(nil))(rt)
 				w.now += durations.Draw(rt, "off for")
 				// Only a clock set back is safe: one set forward between two runs cannot be told
 				// from time that passed.
 				w.wall -= rapid.SampledFrom([]time.Duration{0, 0, time.Second, time.Hour,
 					1000 * 24 * time.Hour}).Draw(rt, "clock set back by")
-				state, err := DecodeState(stored)
-				if err != nil {
-					rt.Fatal(err)
-				}
+				state := must.Get(DecodeState(stored))(rt)
 				w.h = NewHost(&w.o, state, w.clock())
 				longest := w.h.Delay(w.clock())
 				for _, x := range state.Holds {

@@ -81,10 +81,7 @@ func TestLongHistory(t *testing.T) {
 		_, _ = noise.Read(body)
 		p = p.With(testRecord(ClassFound, string(body)), time.UnixMilli(1))
 	}
-	b, err := p.AppendBinary(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(p.AppendBinary(nil))(t)
 	again, err := DecodeHistory(b)
 	if err != nil || len(again) != MaxHistory || !bytes.Equal(again[7].Body, p[7].Body) {
 		t.Errorf("%d of %d versions in %d bytes: %v", len(again), len(p), len(b), err)
@@ -103,10 +100,7 @@ func FuzzDecodeHistory(f *testing.F) {
 			}
 			return
 		}
-		encoded, err := p.AppendBinary(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		encoded := must.Get(p.AppendBinary(nil))(t)
 		if again, err := DecodeHistory(encoded); err != nil || len(again) != len(p) {
 			t.Errorf("%+v is read again as %+v, %v", p, again, err)
 		}

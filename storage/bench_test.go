@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
@@ -79,17 +80,12 @@ func benchOutcome(n uint64) Outcome {
 }
 
 func benchOpen(b *testing.B, dir string, o Options) *Store {
-	s, err := Open(dir, o)
-	if err != nil {
-		b.Fatal(err)
-	}
+	s := must.Get(Open(dir, o))(b)
 	return s
 }
 
 func benchClose(b *testing.B, s *Store) {
-	if err := s.Close(); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, s.Close())
 }
 
 // commits are the durations of commits, and the most anonymous memory of the process after one of
@@ -108,9 +104,7 @@ func newCommits() *commits {
 // time makes one commit and returns how long it took.
 func (c *commits) time(b *testing.B, commit func() error) time.Duration {
 	t := time.Now()
-	if err := commit(); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, commit())
 	took := time.Since(t)
 	c.took = append(c.took, took)
 	c.anonymous = max(c.anonymous, anonymousBytes())
@@ -133,10 +127,7 @@ func (c *commits) report(b *testing.B, n int, unit string) {
 func (c *commits) longest() time.Duration { return slices.Max(c.took) }
 
 func benchFileSize(b *testing.B, path string) int64 {
-	size, err := fileSize(path)
-	if err != nil {
-		b.Fatal(err)
-	}
+	size := must.Get(fileSize(path))(b)
 	return size
 }
 
@@ -174,13 +165,9 @@ func madeStore(b *testing.B, name string, fill func(dir string)) string {
 	}
 	dir := filepath.Join(benchKept(), name)
 	part := dir + ".part"
-	if err := errors.Join(os.RemoveAll(part), os.MkdirAll(part, 0o755)); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, errors.Join(os.RemoveAll(part), os.MkdirAll(part, 0o755)))
 	fill(part)
-	if err := errors.Join(os.RemoveAll(dir), os.Rename(part, dir)); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, errors.Join(os.RemoveAll(dir), os.Rename(part, dir)))
 	return dir
 }
 
@@ -202,9 +189,7 @@ func changeable(b *testing.B, dir, file string) string {
 		return dir
 	}
 	own := b.TempDir()
-	if err := copyFile(filepath.Join(own, file), filepath.Join(dir, file)); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, copyFile(filepath.Join(own, file), filepath.Join(dir, file)))
 	return own
 }
 

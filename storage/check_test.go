@@ -219,9 +219,7 @@ func writeAt(t *testing.T, path string, at int64, b []byte) {
 	if err == nil {
 		_, err = f.WriteAt(b, at)
 	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, f.Close()))
 }
 
 func TestCheckCancelled(t *testing.T) {

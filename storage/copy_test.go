@@ -64,10 +64,7 @@ func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 // Check before and after.
 func TestCompactKeepsEveryRow(t *testing.T) {
 	dir := t.TempDir()
-	s, err := Open(dir, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(Open(dir, Options{}))(t)
 	g := &benchURLs{hosts: 50}
 	var b Batch
 	for range 5 {
@@ -75,10 +72,7 @@ func TestCompactKeepsEveryRow(t *testing.T) {
 		must.Get(s.Commit(&b))(t)
 	}
 	want, first := s.Counters(), b.Found[0].URL
-	full, err := s.Stats(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	full := must.Get(s.Stats(context.Background()))(t)
 	wasFree := full.FreePages
 	if _, _, err := Compact(dir); err == nil {
 		t.Error("a database in use was compacted")
@@ -91,10 +85,7 @@ func TestCompactKeepsEveryRow(t *testing.T) {
 	if after > before {
 		t.Errorf("the file grew from %d to %d bytes", before, after)
 	}
-	s, err = Open(dir, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s = must.Get(Open(dir, Options{}))(t)
 	defer s.Close()
 	if got := s.Counters(); got != want {
 		t.Errorf("counters are %+v, were %+v", got, want)
@@ -103,10 +94,7 @@ func TestCompactKeepsEveryRow(t *testing.T) {
 		t.Error(err)
 	}
 	must.Do(t, s.Check(context.Background(), func(f Finding) { t.Error(f.Text) }))
-	st, err := s.Stats(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	st := must.Get(s.Stats(context.Background()))(t)
 	rows := make(map[string]int)
 	for _, bucket := range st.Buckets {
 		rows[bucket.Name] = bucket.Rows

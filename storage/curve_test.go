@@ -85,10 +85,7 @@ func savePoint(b *testing.B, p point) {
 }
 
 func writeCurve(b *testing.B, path string, points []point) {
-	f, err := os.Create(path)
-	if err != nil {
-		b.Fatal(err)
-	}
+	f := must.Get(os.Create(path))(b)
 	defer f.Close()
 	w := csv.NewWriter(f)
 	_ = w.Write([]string{"items", "items_per_second", "longest_commit_ms", "anonymous_bytes", "file_bytes"})
@@ -99,9 +96,7 @@ func writeCurve(b *testing.B, path string, points []point) {
 		})
 	}
 	w.Flush()
-	if err := w.Error(); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, w.Error())
 }
 
 // readCurve reads what writeCurve wrote.

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	bolt "go.etcd.io/bbolt"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // BenchmarkDiscover commits new URLs, durable: uniform over 10,000 hosts, over many hosts of ten
@@ -59,13 +61,9 @@ func grownStore(b *testing.B, size int) string {
 		var batch Batch
 		for g.n < size {
 			fillBatch(s, g, min(benchBatch, size-g.n), &batch)
-			if _, err := s.Commit(&batch); err != nil {
-				b.Fatal(err)
-			}
+			must.Get(s.Commit(&batch))(b)
 		}
-		if err := s.db.Sync(); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, s.db.Sync())
 		benchClose(b, s)
 	})
 }

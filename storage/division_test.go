@@ -52,26 +52,15 @@ func partOf(host string, parts int) (n int) {
 func (d *driver) divide(t *rapid.T, parts int) {
 	of := func(host string) int { return partOf(weburl.RegistrableDomain(host), parts) }
 	want := strings.Join(dump(t, d.store, of), "")
-	division, err := d.store.Divide(t.Context(), parts, of)
-	if err != nil {
-		t.Fatal(err)
-	}
-	marks, err := d.store.Marks("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	division := must.Get(d.store.Divide(t.Context(), parts, of))(t)
+	marks := must.Get(d.store.Marks(""))(t)
 	var lines []string
 	var again []*Division
 	for n := range parts {
 		dir := filepath.Join(d.dir, fmt.Sprint("part", n))
-		if err := os.Mkdir(dir, 0o750); err != nil {
-			t.Fatal(err)
-		}
-		counters, err := division.Write(t.Context(), filepath.Join(dir, FileName),
-			Part{Number: n, Log: LogPosition{Number: 1}, Marks: marks})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(dir, 0o750))
+		counters := must.Get(division.Write(t.Context(), filepath.Join(dir, FileName),
+			Part{Number: n, Log: LogPosition{Number: 1}, Marks: marks}))(t)
 		s := mustOpen(t, dir, Options{ReadOnly: true, MapBytes: 1 << 20})
 		defer s.Close()
 		checkClean(t, s)
@@ -79,10 +68,7 @@ func (d *driver) divide(t *rapid.T, parts int) {
 			t.Fatalf("counters are %+v, want %+v; %v, %v", s.Counters(), counters, at, err)
 		}
 		lines = append(lines, dump(t, s, of)...)
-		one, err := s.Divide(t.Context(), 1, func(string) int { return 0 })
-		if err != nil {
-			t.Fatal(err)
-		}
+		one := must.Get(s.Divide(t.Context(), 1, func(string) int { return 0 }))(t)
 		again = append(again, one)
 	}
 	slices.Sort(lines)
@@ -90,12 +76,8 @@ func (d *driver) divide(t *rapid.T, parts int) {
 		t.Fatalf("the parts have\n%s\nthe whole\n%s", got, want)
 	}
 	dir := filepath.Join(d.dir, "whole")
-	if err := os.Mkdir(dir, 0o750); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := NewUnion(again).Write(t.Context(), filepath.Join(dir, FileName), d.store.path, marks); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(dir, 0o750))
+	must.Get(NewUnion(again).Write(t.Context(), filepath.Join(dir, FileName), d.store.path, marks))(t)
 	s := mustOpen(t, dir, Options{NoSync: true, MapBytes: 1 << 20})
 	defer s.Close()
 	checkClean(t, s)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
@@ -35,9 +36,7 @@ func BenchmarkGrown(b *testing.B) {
 func benchReopen(b *testing.B, dir string) {
 	for b.Loop() {
 		s := benchOpen(b, dir, Options{})
-		if _, err := s.Heads(HeadsRequest{Host: 1, Queued: 16, Due: 16, Now: someTime}); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(s.Heads(HeadsRequest{Host: 1, Queued: 16, Due: 16, Now: someTime}))(b)
 		benchClose(b, s)
 	}
 }
@@ -47,9 +46,7 @@ func benchWalk(b *testing.B, dir string) {
 	defer benchClose(b, s)
 	hosts := 0
 	for b.Loop() {
-		if err := s.Hosts(func(*Host) error { hosts++; return nil }); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, s.Hosts(func(*Host) error { hosts++; return nil }))
 	}
 	b.ReportMetric(float64(hosts)/b.Elapsed().Seconds(), "hosts/s")
 }
@@ -137,9 +134,7 @@ func BenchmarkFetched(b *testing.B) {
 
 func fetchAll(b *testing.B, s *Store, size, each int) {
 	var hosts []Host
-	if err := s.Hosts(func(h *Host) error { hosts = append(hosts, *h); return nil }); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, s.Hosts(func(h *Host) error { hosts = append(hosts, *h); return nil }))
 	slices.SortFunc(hosts, func(a, b Host) int { return cmp.Compare(b.Tail, a.Tail) })
 	cycle := &storeCycle{s: s, cursors: make([]uint32, len(hosts)+1)}
 	all := newCommits()
@@ -244,10 +239,7 @@ func BenchmarkRecrawl(b *testing.B) {
 			if urls > 1_000_000 && testing.Short() {
 				b.Skip("takes minutes to fill the store")
 			}
-			s, err := Open(b.TempDir(), Options{NoSync: true})
-			if err != nil {
-				b.Fatal(err)
-			}
+			s := must.Get(Open(b.TempDir(), Options{NoSync: true}))(b)
 			defer s.Close()
 			fillRecrawls(b, s, hosts, urls/hosts)
 			b.ReportAllocs()
@@ -260,10 +252,8 @@ func BenchmarkRecrawl(b *testing.B) {
 				}
 				u := &h.Recrawls[0]
 				u.Last.Due = u.Last.Due.AddDate(0, 1, 0)
-				if _, err := s.Commit(&Batch{Done: []Done{{Host: host, Ordinal: u.Ordinal,
-					Outcome: u.Last}}}); err != nil {
-					b.Fatal(err)
-				}
+				must.Get(s.Commit(&Batch{Done: []Done{{Host: host, Ordinal: u.Ordinal,
+					Outcome: u.Last}}}))(b)
 			}
 		})
 	}
@@ -283,9 +273,7 @@ func fillRecrawls(b *testing.B, s *Store, hosts, urls int) {
 					History: [8]byte{1}, Simhash: 1,
 				}})
 			}
-			if _, err := s.Commit(&batch); err != nil {
-				b.Fatal(err)
-			}
+			must.Get(s.Commit(&batch))(b)
 		}
 	}
 }

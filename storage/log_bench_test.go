@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // nowhere is a log that keeps nothing.
@@ -80,10 +82,7 @@ func BenchmarkLog(b *testing.B) {
 // BenchmarkReplay replays records of 50 fetched pages with ten links each into a fresh store, durable,
 // one in a transaction and a hundred.
 func BenchmarkReplay(b *testing.B) {
-	s, err := Open(b.TempDir(), Options{NoSync: true, MaxQueries: 2000, MaxSameDigest: 200})
-	if err != nil {
-		b.Fatal(err)
-	}
+	s := must.Get(Open(b.TempDir(), Options{NoSync: true, MaxQueries: 2000, MaxSameDigest: 200}))(b)
 	defer s.Close()
 	log := newMemoryLog()
 	for n := range 400 {
@@ -94,30 +93,21 @@ func BenchmarkReplay(b *testing.B) {
 				batch.Found = append(batch.Found, found(b, s, fmt.Sprintf("%sarticle-%d.html", name, n*10+link))...)
 			}
 		}
-		if _, err := s.CommitTo(log, &batch); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(s.CommitTo(log, &batch))(b)
 	}
 	for _, group := range []int{1, 100} {
 		b.Run(fmt.Sprintf("group=%d", group), func(b *testing.B) {
 			for range b.N {
-				to, err := Open(b.TempDir(), Options{})
-				if err != nil {
-					b.Fatal(err)
-				}
+				to := must.Get(Open(b.TempDir(), Options{}))(b)
 				var all []LogRecord
 				for i, record := range log.records {
 					if all = append(all, LogRecord{uint64(i + 1), record}); len(all) == group ||
 						i == len(log.records)-1 {
-						if err := to.Replay(log, all...); err != nil {
-							b.Fatal(err)
-						}
+						must.Do(b, to.Replay(log, all...))
 						all = all[:0]
 					}
 				}
-				if err := to.Close(); err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, to.Close())
 			}
 			b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N*len(log.records)), "ms/record")
 		})

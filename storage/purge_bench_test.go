@@ -5,6 +5,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // BenchmarkPurge deletes all URLs of some hosts of a store, one host after the other, in commits as a
@@ -36,9 +38,7 @@ func purgeAll(b *testing.B, hosts, urls int) {
 				f.Outcome = &Outcome{State: Fetched, At: f.At}
 			}
 		}
-		if _, err := s.Commit(&batch); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(s.Commit(&batch))(b)
 	}
 	all, known := newCommits(), int(s.Counters().URLs)
 	var gathered []Purge // as the dispatcher gathers the steps of several hosts
@@ -52,10 +52,7 @@ func purgeAll(b *testing.B, hosts, urls int) {
 		}
 	}
 	for id := HostID(1); id <= HostID(s.Counters().Hosts); id++ {
-		h, err := s.HostByID(id)
-		if err != nil {
-			b.Fatal(err)
-		}
+		h := must.Get(s.HostByID(id))(b)
 		for below := uint32(0); below < h.Tail; {
 			below = min(below+MostPurged, h.Tail)
 			if add(Purge{Host: id, Below: below}); h.Tail > MostPurged {
@@ -63,9 +60,7 @@ func purgeAll(b *testing.B, hosts, urls int) {
 			}
 		}
 		for from, to := uint64(0), uint64(0); to != math.MaxUint64; from = to + 1 {
-			if to, err = s.PurgeRange(id, from); err != nil {
-				b.Fatal(err)
-			}
+			to = must.Get(s.PurgeRange(id, from))(b)
 			add(Purge{Host: id, From: from, To: to})
 		}
 	}

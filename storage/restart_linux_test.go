@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // BenchmarkRestart does what a process has to do with its store before the first fetch: open it,
@@ -71,11 +73,6 @@ func restartRows(b *testing.B, dir string, size int) {
 
 // forgetCached removes a file that is not open from the page cache.
 func forgetCached(b *testing.B, path string) {
-	f, err := os.Open(path)
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := errors.Join(f.Sync(), unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED), f.Close()); err != nil {
-		b.Fatal(err)
-	}
+	f := must.Get(os.Open(path))(b)
+	must.Do(b, errors.Join(f.Sync(), unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED), f.Close()))
 }

@@ -11,6 +11,7 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
@@ -30,29 +31,21 @@ const rowsFile = "rows.db"
 
 func openRows(b *testing.B, dir string) *rowsStore {
 	path := filepath.Join(dir, rowsFile)
-	db, err := bolt.Open(path, 0o600, &bolt.Options{FreelistType: bolt.FreelistMapType,
-		InitialMmapSize: defaultMapBytes})
-	if err != nil {
-		b.Fatal(err)
-	}
-	err = db.Update(func(tx *bolt.Tx) error {
+	db := must.Get(bolt.Open(path, 0o600, &bolt.Options{FreelistType: bolt.FreelistMapType,
+		InitialMmapSize: defaultMapBytes}))(b)
+	must.Do(b, db.Update(func(tx *bolt.Tx) error {
 		for _, name := range [][]byte{rowsURL, rowsQueue} {
 			if _, err := tx.CreateBucketIfNotExists(name); err != nil {
 				return err
 			}
 		}
 		return nil
-	})
-	if err != nil {
-		b.Fatal(err)
-	}
+	}))
 	return &rowsStore{db: db, path: path}
 }
 
 func (r *rowsStore) close(b *testing.B) {
-	if err := r.db.Close(); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, r.db.Close())
 }
 
 // knownSize is the size of a queued URL's value.
@@ -186,7 +179,7 @@ func (f *rowsFill) run(b *testing.B) {
 	f.r.db.NoSync = true
 	hosts := f.byHost()
 	for from := 0; from < len(hosts); {
-		err := f.r.db.Update(func(tx *bolt.Tx) error {
+		must.Do(b, f.r.db.Update(func(tx *bolt.Tx) error {
 			for rows := 0; from < len(hosts) && rows < rowsTransaction; from++ {
 				rows += len(hosts[from].numbers)
 				if err := f.host(tx, &hosts[from]); err != nil {
@@ -194,16 +187,11 @@ func (f *rowsFill) run(b *testing.B) {
 				}
 			}
 			return tx.Bucket(rowsQueue).SetSequence(uint64(f.size))
-		})
-		if err != nil {
-			b.Fatal(err)
-		}
+		}))
 	}
 	f.g.n = f.size
 	f.r.db.NoSync = false
-	if err := f.r.db.Sync(); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, f.r.db.Sync())
 }
 
 // hostNumbers are the numbers of a host's URLs, in the order of discovery.
@@ -298,14 +286,10 @@ func fillRandom(b *testing.B, r *rowsStore, g *benchURLs, size int) {
 		for range min(benchBatch, size-g.n) {
 			cycle.found = append(cycle.found, g.next())
 		}
-		if err := r.commit(nil, cycle.found); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, r.commit(nil, cycle.found))
 	}
 	r.db.NoSync = false
-	if err := r.db.Sync(); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, r.db.Sync())
 }
 
 // fetchRows takes URLs of host after host until none is queued.
@@ -322,9 +306,7 @@ func fetchRows(b *testing.B, r *rowsStore, g *benchURLs) {
 					cycle.done, taken = append(cycle.done, next), true
 				}
 			}
-			if err := r.commit(cycle.done, nil); err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, r.commit(cycle.done, nil))
 		}
 	}
 	r.db.NoSync = false

@@ -185,10 +185,7 @@ func (c *chaos) left(t *testing.T) remains {
 	if _, err := os.Stat(filepath.Join(c.data(), starts.FileName)); err != nil {
 		return r // killed before it began
 	}
-	s, err := storage.Open(c.data(), storage.Options{ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(storage.Open(c.data(), storage.Options{ReadOnly: true}))(t)
 	defer s.Close()
 	mark, err := s.Mark(storage.MarkLedger)
 	if err == nil {

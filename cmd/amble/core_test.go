@@ -85,10 +85,7 @@ func checkDashboard(t *testing.T, daemon *exec.Cmd, data string) {
 			time.Sleep(10 * time.Millisecond)
 			continue
 		}
-		resp, err := http.Get("http://" + running.Address + "/")
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(http.Get("http://" + running.Address + "/"))(t)
 		page, err := io.ReadAll(resp.Body)
 		_ = resp.Body.Close()
 		if err != nil || resp.StatusCode != http.StatusOK || !strings.Contains(string(page), "<title>") {

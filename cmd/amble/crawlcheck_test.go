@@ -8,18 +8,16 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/testing/crawlcheck"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // TestHeavyConformance: amble by its defaults holds the stations of crawlcheck that a short run shows. The whole suite,
 // which takes three minutes, is make conformance.
 func TestHeavyConformance(t *testing.T) {
 	t.Parallel()
-	lab, err := crawlcheck.New(crawlcheck.Options{
+	lab := must.Get(crawlcheck.New(crawlcheck.Options{
 		Seed: 1, Only: "robots-[beflmowt]*,robots-s[ey]*,robots-50*,pace-[gpacr]*,directives-*,needless-*,honesty-*",
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	defer lab.Close()
 	link := filepath.Join(t.TempDir(), "amble")
 	if err := os.Symlink(os.Args[0], link); err != nil { // the test binary is amble under this name

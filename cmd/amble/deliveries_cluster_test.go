@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/modules/webhook"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
@@ -96,10 +97,7 @@ func deliverySites(hosts, pages int) (sites []testweb.Site) {
 func (d *deliveries) configure(hosts int) {
 	d.t.Helper()
 	const count = 3
-	addresses, err := freeAddresses(2 * count)
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	addresses := must.Get(freeAddresses(2 * count))(d.t)
 	var seeds []string
 	for h := range hosts {
 		seeds = append(seeds, d.web.URL(fmt.Sprintf("h%d.d%d.test", h, h), "/0"))
@@ -139,18 +137,13 @@ func (d *deliveries) configure(hosts int) {
 // start starts a process.
 func (d *deliveries) start(n *demoNode) {
 	d.t.Helper()
-	log, err := os.OpenFile(filepath.Join(n.dir, "log.txt"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	log := must.Get(os.OpenFile(filepath.Join(n.dir, "log.txt"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600))(d.t)
 	defer log.Close()
 	n.command, n.ended = exec.Command(os.Args[0], "run", "-c", n.config()), make(chan struct{})
 	n.command.Args[0] = "amble" // the test binary has main under this name
 	n.command.Env = append(slices.DeleteFunc(os.Environ(), isSetting), "GORACE=atexit_sleep_ms=0")
 	n.command.Stdout, n.command.Stderr = log, log
-	if err := n.command.Start(); err != nil {
-		d.t.Fatal(err)
-	}
+	must.Do(d.t, n.command.Start())
 	command, ended := n.command, n.ended
 	go func() {
 		defer close(ended)
@@ -240,15 +233,9 @@ func (d *deliveries) check(pages int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	lines, urls := make(map[string]int), make(map[string]bool)
-	files, err := filepath.Glob(filepath.Join(d.dir, "*", "data", "shards", "*", "output", "pages-*"))
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	files := must.Get(filepath.Glob(filepath.Join(d.dir, "*", "data", "shards", "*", "output", "pages-*")))(d.t)
 	for _, name := range files {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			d.t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(name))(d.t)
 		if strings.HasSuffix(name, ".jsonl") {
 			copied, err := filepath.Glob(filepath.Join(d.dir, "copies", fmt.Sprintf("%x", sha256.Sum256(text))))
 			if err != nil || len(copied) != 1 {
@@ -259,9 +246,7 @@ func (d *deliveries) check(pages int) {
 		}
 		for line := range bytes.Lines(text) {
 			var page struct{ URL string }
-			if err := json.Unmarshal(line, &page); err != nil {
-				d.t.Fatal(err)
-			}
+			must.Do(d.t, json.Unmarshal(line, &page))
 			lines[string(bytes.TrimSpace(line))]++
 			urls[page.URL] = true
 		}

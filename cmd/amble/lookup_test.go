@@ -114,10 +114,7 @@ func (p *program) look(base string, form url.Values) (page string) {
 			p.t.Fatal(err)
 		}
 		defer r.Body.Close()
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			p.t.Fatal(err)
-		}
+		body := must.Get(io.ReadAll(r.Body))(p.t)
 		page = string(body)
 		return r.StatusCode == http.StatusOK
 	})

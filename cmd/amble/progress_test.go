@@ -10,6 +10,7 @@ import (
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 var someTime = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -122,9 +123,7 @@ func TestStatusNamesSlowHosts(t *testing.T) {
 	s := someStatus()
 	s.Slowest = append(s.Slowest, crawl.SlowHost{Host: "next.example.org", URLs: 1, Finish: 60})
 	var b strings.Builder
-	if err := printStatus(&b, s); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, printStatus(&b, s))
 	for _, want := range []string{
 		"  6 errors in this run: 3 status_5xx, 2 refused, 1 dns_not_found\n",
 		"left        about 2m 5s; slow.example has 7 URLs\n",

@@ -182,10 +182,7 @@ func readWithNode(t *testing.T, files []string, ours []warc.Entry) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, tail(output))
 	}
-	text, err := os.ReadFile(index)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(index))(t)
 	sameEntries(t, "npm warcio", asOurs(parseIndex(t, string(text))), ours)
 }
 
@@ -280,10 +277,7 @@ func awaitServer(t *testing.T, p *process, address string) {
 
 func download(t *testing.T, url string) string {
 	t.Helper()
-	resp, err := http.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(http.Get(url))(t)
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != http.StatusOK {

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
 
@@ -28,10 +29,7 @@ const (
 func TestRealFetchers(t *testing.T) {
 	forgetSettings(t)
 	binary := build(t)
-	sources, err := filepath.Abs("../../docs/fetchers")
-	if err != nil {
-		t.Fatal(err)
-	}
+	sources := must.Get(filepath.Abs("../../docs/fetchers"))(t)
 	t.Run("Python", func(t *testing.T) {
 		bin := python(t, pythonRequests)
 		checkShortLease(t, filepath.Join(bin, "python"), filepath.Join(sources, "fetcher.py"))
@@ -102,9 +100,7 @@ politeness: {delay: %s, ip_rate: 0}
 fetch: {allow_private: true, resolver: %s}
 server: {listen: 127.0.0.1:0, token: secret, fetch_token: for-fetchers}
 `, web.URL("127.0.0.1", "/"), web.URL(scripts, "/"), least, web.ResolverAddr())
-	if err := os.WriteFile(filepath.Join(dir, "config.yaml"), []byte(settings), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "config.yaml"), []byte(settings), 0o600))
 	t.Chdir(dir)
 	crawl := start(t, binary, "run", "-c", "config.yaml")
 	address := addressOf(t, dir, crawl)

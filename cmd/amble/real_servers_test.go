@@ -203,12 +203,9 @@ func (s *secureServer) run(t *testing.T) {
 	}
 	name, group := currentUser(t)
 	var text bytes.Buffer
-	err = template.Must(template.New(s.name).Parse(s.configuration)).Execute(&text, map[string]any{
+	must.Do(t, template.Must(template.New(s.name).Parse(s.configuration)).Execute(&text, map[string]any{
 		"Dir": s.dir, "Host": host, "Port": port, "Other": s.other, "User": name, "Group": group,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	file := filepath.Join(s.dir, "server.conf")
 	must.Do(t, os.WriteFile(file, text.Bytes(), 0o600))
 	s.process = start(t, s.start[0], append(s.start[1:], file)...)
@@ -346,23 +343,14 @@ func (a *authority) certify(t *testing.T, dir, address string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: host},
 		IPAddresses: []net.IP{net.ParseIP(host)},
 		NotBefore:   time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, key.Public(), a.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	private, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	der := must.Get(x509.CreateCertificate(rand.Reader, template, a.certificate, key.Public(), a.key))(t)
+	private := must.Get(x509.MarshalECPrivateKey(key))(t)
 	writePEM(t, filepath.Join(dir, "server.pem"), &pem.Block{Type: "EC PRIVATE KEY", Bytes: private},
 		&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }

@@ -68,10 +68,7 @@ func testJavaClient(t *testing.T, binary string) {
 			t.Skipf("there is no %s on this machine: apt-get install maven default-jdk-headless", tool)
 		}
 	}
-	sources, err := filepath.Abs("testdata/urlfrontier")
-	if err != nil {
-		t.Fatal(err)
-	}
+	sources := must.Get(filepath.Abs("testdata/urlfrontier"))(t)
 	classes := t.TempDir()
 	libraries := filepath.Join(classes, "lib")
 	if output, err := command(t, 10*time.Minute, "mvn", "-q", "-B", "-f", filepath.Join(sources, "pom.xml"),

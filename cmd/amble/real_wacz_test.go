@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/modules/warc"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // pythonWACZ validates WACZ files. Its validation imports pkg_resources, which later setuptools have no more.
@@ -73,9 +74,7 @@ func TestRealWACZ(t *testing.T) {
 // readWithWabac lets wabac.js open a package, and compares pages that it finds there with what amble says is stored.
 func readWithWabac(t *testing.T, c *crawl, path string, ours []warc.Entry) {
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "wabac"))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "wabac"))))
 	if output, err := command(t, 8*time.Minute, "npm", "install", "--prefix", dir, "--no-audit", "--no-fund",
 		"--silent"); err != nil {
 		t.Skipf("wabac.js cannot be had: %v\n%s", err, tail(output))

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // pythonFastWARC reads .warc.zst files; warcio does not.
@@ -54,10 +56,7 @@ func TestRealZstd(t *testing.T) {
 			if err != nil {
 				t.Errorf("fastwarc check: %v\n%s", err, tail(output))
 			}
-			text, err := os.ReadFile(file + ".txt")
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := must.Get(os.ReadFile(file + ".txt"))(t)
 			records += strings.Count(string(text), "\n")
 		}
 		if passed := strings.Count(output, "digest pass"); records < passed {

@@ -44,23 +44,17 @@ func TestDefaultsAgreeWithTheEngine(t *testing.T) {
 // What passes the check of a config file passes the engine's, at both ends of what is allowed, and
 // no number is cut on the way.
 func TestEndsReachTheEngine(t *testing.T) {
-	least, err := inFile(t, "", []string{"crawl.workers=0", "crawl.give_up_after=0", "crawl.shutdown_grace=0",
+	least := must.Get(inFile(t, "", []string{"crawl.workers=0", "crawl.give_up_after=0", "crawl.shutdown_grace=0",
 		"crawl.max_pages=0",
-		"fetch.max_redirects=0", "retry.max_attempts=1", "retry.delay=1ms"}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+		"fetch.max_redirects=0", "retry.max_attempts=1", "retry.delay=1ms"}, nil))(t)
 	o, err := least.CrawlOptions("1")
 	if err != nil || o.Validate() != nil {
 		t.Errorf("least: %v, %v", err, o.Validate())
 	}
-	most, err := inFile(t, "", []string{"crawl.workers=4096", "crawl.max_rate=100000",
+	most := must.Get(inFile(t, "", []string{"crawl.workers=4096", "crawl.max_rate=100000",
 		"fetch.bandwidth=1TiB", "politeness.host_bandwidth=1TiB", "crawl.max_pages=1000000000000000",
 		"crawl.max_depth=65535",
-		"fetch.max_redirects=50", "retry.max_attempts=100", "retry.delay=24h"}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+		"fetch.max_redirects=50", "retry.max_attempts=100", "retry.delay=24h"}, nil))(t)
 	if o, err = most.CrawlOptions("1"); err != nil || o.Validate() != nil {
 		t.Errorf("most: %v, %v", err, o.Validate())
 	}
@@ -138,12 +132,9 @@ func TestCrawlOptionsRefuse(t *testing.T) {
 }
 
 func TestURLRules(t *testing.T) {
-	c, err := inFile(t, "", []string{"urls.strip_parameters=utm_*,gclid", "urls.sort_query=true",
+	c := must.Get(inFile(t, "", []string{"urls.strip_parameters=utm_*,gclid", "urls.sort_query=true",
 		"urls.drop_empty_query=true", "urls.collapse_slashes=true",
-		"urls.normalize_escapes=true", "urls.max_length=100"}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+		"urls.normalize_escapes=true", "urls.max_length=100"}, nil))(t)
 	o, err := c.CrawlOptions("1")
 	want := weburl.Rules{StripParameters: []string{"utm_*", "gclid"}, SortQuery: true, DropEmptyQuery: true,
 		CollapseSlashes: true, NormalizeEscapes: true, MaxLength: 100}

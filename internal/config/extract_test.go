@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/amble-crawler/amble/internal/engine/crawl"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/extract"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
@@ -73,10 +74,7 @@ func TestExtractRules(t *testing.T) {
 		if err != nil || len(o.Rules) != 2 {
 			t.Fatalf("%s: %v, %d rules", name, err, len(o.Rules))
 		}
-		base, err := weburl.Parse("http://www.example.com/item")
-		if err != nil {
-			t.Fatal(err)
-		}
+		base := must.Get(weburl.Parse("http://www.example.com/item"))(t)
 		p, err := extract.HTML([]byte("<p class=price>9"), nil, base, nil, o)
 		if err != nil || p.Fields["Price"] != "9" {
 			t.Errorf("%s: %v, fields %v", name, err, p.Fields)

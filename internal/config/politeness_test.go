@@ -52,10 +52,7 @@ func TestOverridesAndRangesReachTheFrontier(t *testing.T) {
 // A list may be given on the command line too, and what is shown can be read again.
 func TestListsOfItemsAsText(t *testing.T) {
 	const text = `[{hosts: ["*.example.com", a.example], delay: 1m30s, pause: true}]`
-	c, err := inFile(t, "", []string{"politeness.overrides=" + text}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(inFile(t, "", []string{"politeness.overrides=" + text}, nil))(t)
 	var b strings.Builder
 	must.Do(t, c.Show(&b))
 	again, err := inFile(t, b.String(), nil, nil)

@@ -13,7 +13,7 @@ import (
 // What the section says reaches the plan, a rule with what is in force for all pages where it says
 // nothing itself.
 func TestRecrawlReachesThePlan(t *testing.T) {
-	c, err := inFile(t, `
+	c := must.Get(inFile(t, `
 crawl: {exit_when_done: false}
 recrawl:
   policy: nutch
@@ -24,10 +24,7 @@ recrawl:
   rules:
     - {hosts: ["*.News.example"], pattern: "^/live/", policy: fixed, interval: 10m, min_interval: 1m}
     - {pattern: "^/archive/", policy: never}
-`, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+`, nil, nil))(t)
 	o, err := c.CrawlOptions("1.2")
 	if err != nil || o.Recrawl == nil {
 		t.Fatalf("%+v, %v", o.Recrawl, err)

@@ -14,11 +14,8 @@ import (
 func TestShowCanBeReadBack(t *testing.T) {
 	hard := []string{`https://example.com/?a=1,2#"x"`, "true", "a: b", "ü", "'", strings.Repeat("long ", 60)}
 	body := "crawl:\n  workers: 3\n"
-	c, err := inFile(t, body, []string{"fetch.max_body=3MiB", "server.token=geheim",
-		`scope.include=["a,b", "(x # y)"]`}, []string{"AMBLE_POLITENESS_DELAY=90m"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(inFile(t, body, []string{"fetch.max_body=3MiB", "server.token=geheim",
+		`scope.include=["a,b", "(x # y)"]`}, []string{"AMBLE_POLITENESS_DELAY=90m"}))(t)
 	c.Crawl.Seeds = hard
 	var out strings.Builder
 	must.Do(t, c.Show(&out))

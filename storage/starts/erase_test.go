@@ -16,10 +16,7 @@ import (
 func TestErase(t *testing.T) {
 	names := weburl.Names{Name: "b.test", Below: true}
 	dir := t.TempDir()
-	l, err := Open(dir, "boot", 700)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(Open(dir, "boot", 700))(t)
 	at := someTime
 	add := func(host, note string) uint64 {
 		offset := must.Get(l.Append(Start{Host: host, Address: "192.0.2.1", At: at, Delay: time.Second, Note: note}))(t)
@@ -79,10 +76,7 @@ func TestErase(t *testing.T) {
 		"torn":         string(whole[:len(whole)-3]) + "b.test",
 	} {
 		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
-		before, err := Read(dir, 700, "boot", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		before := must.Get(Read(dir, 700, "boot", nil))(t)
 		if err := Erase(dir, 700, names, false, func(int) error { return nil }); err != nil {
 			t.Fatal(name, err)
 		}

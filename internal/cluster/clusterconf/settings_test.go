@@ -35,10 +35,7 @@ func TestClient(t *testing.T) {
 		{"cluster.embed.listen=127.0.0.1:0", ""},
 		{"log.level=info", ""},
 	} {
-		c, err := config.Load("", []string{"cluster.replicas=1", tt.set}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(config.Load("", []string{"cluster.replicas=1", tt.set}, nil))(t)
 		o, err := Client(c)
 		if tt.want == "" && err == nil || tt.want != "" && (err != nil || o.URLs[0] != tt.want) {
 			t.Errorf("%s: %v, %v", tt.set, o.URLs, err)

@@ -107,16 +107,10 @@ func TestScope(t *testing.T) {
 	for i := range 2*maxScopeSeeds + 1 {
 		urls = append(urls, plainSeeds(fmt.Sprintf("https://host%d.example/", i))...)
 	}
-	first, err := s.PublishSeeds(t.Context(), urls)
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := must.Get(s.PublishSeeds(t.Context(), urls))(t)
 	s.put(t, s.scopeSubject(), []byte{scopeVersion, 1, 9})
 	claim := s.claim(t, 1)
-	last, err := s.PublishSeeds(t.Context(), urls[:1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	last := must.Get(s.PublishSeeds(t.Context(), urls[:1]))(t)
 	read := func(run func(take TakeSeeds) error) (n, damaged int, at uint64, err error) {
 		err = run(func(sequence uint64, part []storage.SeedRow, unreadable error) {
 			if at = sequence; unreadable != nil {

@@ -451,10 +451,7 @@ func FuzzDiscoveries(f *testing.F) {
 		if err != nil {
 			return
 		}
-		encoded, err := appendDiscoveries(nil, scope, all)
-		if err != nil {
-			t.Fatal(err)
-		}
+		encoded := must.Get(appendDiscoveries(nil, scope, all))(t)
 		if by, again, err := decodeDiscoveries(encoded); err != nil || by != scope ||
 			fmt.Sprint(again) != fmt.Sprint(all) {
 			t.Errorf("%v, %v, want %v", again, err, all)

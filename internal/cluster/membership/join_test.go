@@ -128,14 +128,8 @@ func TestLostAnswer(t *testing.T) {
 	w := newWorld(t, 1)
 	p, js := w.connect("a")
 	defer p.nc.Close()
-	n, err := Join(t.Context(), p.nc, js, w.options("a"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	machine, err := cluster.NewNode(n.now(), n.o.Cluster)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := must.Get(Join(t.Context(), p.nc, js, w.options("a")))(t)
+	machine := must.Get(cluster.NewNode(n.now(), n.o.Cluster))(t)
 	n.machine = machine
 	n.do(func(m *cluster.Node, now cluster.Instant) { m.Tick(now) })
 	k := n.actions[0].(cluster.WriteKey)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/cluster/natsconn"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/natstest"
 )
 
@@ -70,10 +71,7 @@ func followCutOff(t *testing.T, servers *natstest.Servers, end func(*natstest.Pr
 	nc, js := natstest.Connect(t,
 		natsconn.Options{URLs: []string{proxy.URL()}, Node: "a", Names: names, IgnoreOthers: true})
 	defer nc.Close()
-	stream, err := natsconn.OpenStream(t.Context(), js, names, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stream := must.Get(natsconn.OpenStream(t.Context(), js, names, 1))(t)
 	r := &registers{nc: nc, js: js, stream: stream, names: names}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -94,7 +92,5 @@ func followCutOff(t *testing.T, servers *natstest.Servers, end func(*natstest.Pr
 		t.Fatal("it is still followed")
 	}
 	proxy.Mend()
-	if err := nc.FlushTimeout(patience); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, nc.FlushTimeout(patience))
 }

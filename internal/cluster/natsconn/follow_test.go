@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/amble-crawler/amble/internal/cluster/natsconn"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/natstest"
 )
 
@@ -34,9 +35,7 @@ func TestFollow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := js.Publish(ctx, names.Subject("member", "a"), []byte("x")); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(js.Publish(ctx, names.Subject("member", "a"), []byte("x")))(t)
 	following, end := context.WithCancel(ctx)
 	delivered := 0
 	f := natsconn.Following{Subjects: []string{names.Subject("member", "*")}, Policy: jetstream.DeliverAllPolicy}

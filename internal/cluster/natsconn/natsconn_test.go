@@ -17,6 +17,7 @@ import (
 	"github.com/nats-io/nkeys"
 
 	"github.com/amble-crawler/amble/internal/cluster/natsconn"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/natstest"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 )
@@ -66,23 +67,15 @@ func use(t *testing.T, o natsconn.Options) error {
 func write(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
 // TestCredentials: a server inside a node takes the clients that have its credentials, and no
 // others, and these can only touch their own cluster.
 func TestCredentials(t *testing.T) {
-	pair, err := nkeys.CreateUser()
-	if err != nil {
-		t.Fatal(err)
-	}
-	seed, err := pair.Seed()
-	if err != nil {
-		t.Fatal(err)
-	}
+	pair := must.Get(nkeys.CreateUser())(t)
+	seed := must.Get(pair.Seed())(t)
 	for kind, text := range map[string]string{"password": "amble:secret\n", "nkey": string(seed) + "\n"} {
 		t.Run(kind, func(t *testing.T) {
 			file := write(t, "credentials", text)
@@ -241,14 +234,8 @@ func TestRefusals(t *testing.T) {
 // creds returns a file as nsc writes it. Its JWT is not valid.
 func creds(t *testing.T) string {
 	t.Helper()
-	pair, err := nkeys.CreateUser()
-	if err != nil {
-		t.Fatal(err)
-	}
-	seed, err := pair.Seed()
-	if err != nil {
-		t.Fatal(err)
-	}
+	pair := must.Get(nkeys.CreateUser())(t)
+	seed := must.Get(pair.Seed())(t)
 	return "-----BEGIN NATS USER JWT-----\neyJ\n------END NATS USER JWT------\n\n" +
 		"-----BEGIN USER NKEY SEED-----\n" + string(seed) + "\n------END USER NKEY SEED------\n"
 }

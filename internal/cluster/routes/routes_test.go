@@ -45,10 +45,7 @@ func connect(t *testing.T, servers *natstest.Servers, node string, h http.Handle
 	nc, _ := natstest.Connect(t, natsconn.Options{
 		URLs: []string{proxy.URL()}, Node: node, Names: names, IgnoreOthers: true,
 	})
-	r, err := Start(nc, names, node)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(Start(nc, names, node))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	var serving sync.WaitGroup
 	serving.Go(func() { r.Serve(ctx, h) })
@@ -163,18 +160,13 @@ func TestCancel(t *testing.T) {
 	})
 	a := connect(t, servers, "a", h)
 	connect(t, servers, "b", h)
-	response, err := get(bounded(t), a, "b", "/abort", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := must.Get(get(bounded(t), a, "b", "/abort", nil))(t)
 	if body, err := io.ReadAll(response.Body); err == nil {
 		t.Errorf("%q was taken for the whole answer", body)
 	}
 	response.Body.Close()
 	ctx, cancel := context.WithCancel(bounded(t))
-	if response, err = get(ctx, a, "b", "/wait", nil); err != nil {
-		t.Fatal(err)
-	}
+	response = must.Get(get(ctx, a, "b", "/wait", nil))(t)
 	cancel()
 	response.Body.Close()
 	select {
@@ -197,14 +189,9 @@ func TestDeadNode(t *testing.T) {
 	})
 	a := connect(t, servers, "a", h)
 	b := connect(t, servers, "b", h)
-	response, err := get(bounded(t), a, "b", "/", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := must.Get(get(bounded(t), a, "b", "/", nil))(t)
 	defer response.Body.Close()
-	if _, err := io.CopyN(io.Discard, response.Body, 4*window*maxData); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.CopyN(io.Discard, response.Body, 4*window*maxData))(t)
 	b.nc.Close() // it ends as by kill -9
 	if _, err := io.Copy(io.Discard, response.Body); err == nil {
 		t.Error("the answer is taken for whole")
@@ -316,10 +303,7 @@ func TestSilence(t *testing.T) {
 	servers := natstest.Start(t, names, 1, nil)
 	a := connect(t, servers, "a", http.NotFoundHandler())
 	b := connect(t, servers, "b", http.NotFoundHandler())
-	c, err := a.Dial(bounded(t), "b")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(a.Dial(bounded(t), "b"))(t)
 	b.proxy.Cut()
 	c.(*conn).silent.Store(maxSilence)
 	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, errSilent) {

@@ -22,6 +22,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/engine/inspect"
 	"github.com/amble-crawler/amble/internal/service/server"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // call sends a request to the API of a node and returns the response. While servers or nodes do not answer in
@@ -144,9 +145,7 @@ func TestAPI(t *testing.T) {
 		var answers []server.Answer
 		for reports.Scan() {
 			last = server.AddReport{}
-			if err := json.Unmarshal(reports.Bytes(), &last); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal(reports.Bytes(), &last))
 			answers = append(answers, last.Answers...)
 		}
 		if !last.Done || last.Added.Added != hosts || last.Known != hosts || last.Bad != 1 || last.Outside != 1 ||
@@ -398,19 +397,13 @@ func TestHeavyCommandsWait(t *testing.T) {
 	victim.proxy.Cut()
 	lostHost, path, _ := strings.Cut(want[lost], "/")
 	d := crawl.Deletion{Host: lostHost, Before: time.Now().Add(time.Second)} // the whole crawl may take less
-	err := other.node.AddDeletion(t.Context(), d, []cluster.Shard{shardOf(lostHost)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, other.node.AddDeletion(t.Context(), d, []cluster.Shard{shardOf(lostHost)}))
 	o := object[server.CrawlStatus](other, "POST", "/api/v1/optouts", `{"scope":"domain","value":"ring5.test"}`)
 	if o.Incomplete == nil || !slices.Contains(o.Incomplete.Nodes, victim.name) {
 		t.Errorf("an opt-out: %+v", o.Incomplete)
 	}
-	sequence, err := other.node.SetSettings(t.Context(), false,
-		func([]byte) ([]byte, error) { return []byte(`{"delay":"7s"}`), nil })
-	if err != nil {
-		t.Fatal(err)
-	}
+	sequence := must.Get(other.node.SetSettings(t.Context(), false,
+		func([]byte) ([]byte, error) { return []byte(`{"delay":"7s"}`), nil }))(t)
 	if err := other.node.WaitForDesired(t.Context(), sequence); err != nil {
 		t.Error(err)
 	}
@@ -538,10 +531,7 @@ func TestSharedPoliteness(t *testing.T) {
 // alertsIn returns which series of an alert of docs/CLUSTER.md is not in the metrics of a node.
 func alertsIn(t *testing.T, metrics string) error {
 	t.Helper()
-	page, err := os.ReadFile("../../../docs/CLUSTER.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../../../docs/CLUSTER.md"))(t)
 	_, alerts, _ := strings.Cut(string(page), "\n## Alerts\n")
 	alerts, _, _ = strings.Cut(alerts, "\n## ")
 	found := regexp.MustCompile(`amble_[a-z_]+(\{[^}]*\})?`).FindAllString(alerts, -1)

@@ -22,6 +22,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/service/server"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/natstest"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/internal/web/weburl"
@@ -57,9 +58,7 @@ func startBench(b *testing.B, servers *natstest.Servers, o Options, open ...func
 	if err != nil {
 		b.Fatal(err)
 	}
-	if err := agree(b.Context(), n); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, agree(b.Context(), n))
 	for _, f := range open {
 		f(n)
 	}
@@ -113,15 +112,9 @@ func waitFor(b *testing.B, what string, holds func() bool) {
 // nodes, which are in this process as the web is. log-B/page is what the log has grown by for a page.
 func BenchmarkClusterCrawl(b *testing.B) {
 	m := testweb.Mesh{Hosts: 64, Pages: 200, Links: 10, PageBytes: 8 << 10}
-	web, err := testweb.NewMesh(m, testweb.Config{CountOnly: true})
-	if err != nil {
-		b.Fatal(err)
-	}
+	web := must.Get(testweb.NewMesh(m, testweb.Config{CountOnly: true}))(b)
 	b.Cleanup(func() { _ = web.Close() })
-	root, err := weburl.Parse(web.URL(m.Host(0), "/"))
-	if err != nil {
-		b.Fatal(err)
-	}
+	root := must.Get(weburl.Parse(web.URL(m.Host(0), "/")))(b)
 	seeds := []crawl.Seed{{URL: root, Source: "the benchmark"}}
 	all := int64(m.TotalPages() + m.Hosts) // with robots.txt
 	var alone, one, three time.Duration
@@ -153,9 +146,7 @@ func benchAlone(b *testing.B, web *testweb.Web, seeds []crawl.Seed, all int64) t
 	}
 	_, err = e.Run(b.Context(), seeds)
 	took := time.Since(start)
-	if err := errors.Join(err, e.Close()); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, errors.Join(err, e.Close()))
 	if n := web.Served() - before; n != all {
 		b.Fatalf("%d of %d requests", n, all)
 	}
@@ -238,13 +229,8 @@ func fillShards(b *testing.B, n *benchNode, shards, urls int) {
 		})
 		for _, host := range hostsOf(s, shards, urls/perHost) {
 			for p := range perHost {
-				u, err := weburl.Parse(fmt.Sprintf("http://%s/section-%d/page-%d", host, p%16, p))
-				if err != nil {
-					b.Fatal(err)
-				}
-				if err := i.Add(crawl.Addition{URL: u}); err != nil {
-					b.Fatal(err)
-				}
+				u := must.Get(weburl.Parse(fmt.Sprintf("http://%s/section-%d/page-%d", host, p%16, p)))(b)
+				must.Do(b, i.Add(crawl.Addition{URL: u}))
 			}
 		}
 		if err := errors.Join(i.Commit(b.Context()), i.Close()); err != nil || i.Sum().Added != urls {
@@ -316,10 +302,7 @@ func BenchmarkClusterStatus(b *testing.B) {
 	for _, path := range []string{"/api/v1/status", "/api/v1/hosts"} {
 		b.Run(path[1:], func(b *testing.B) {
 			for b.Loop() {
-				response, err := http.Get("http://" + api.Address() + path)
-				if err != nil {
-					b.Fatal(err)
-				}
+				response := must.Get(http.Get("http://" + api.Address() + path))(b)
 				text, err := io.ReadAll(response.Body)
 				_ = response.Body.Close()
 				if err != nil || response.StatusCode != http.StatusOK ||
@@ -373,13 +356,10 @@ func BenchmarkTakeover(b *testing.B) {
 		}
 		first.engines.mu.Unlock()
 		shard := r.streams.Shard(b.Context(), 0, uint64(r.holding.Epoch()))
-		err := r.engine.Load().Snapshot(func(at storage.LogPosition, incoming uint64,
+		must.Do(b, r.engine.Load().Snapshot(func(at storage.LogPosition, incoming uint64,
 			backup func(func(int64) (io.Writer, error)) (int64, error)) error {
 			return shard.WriteSnapshot(b.Context(), first.dir, at, incoming, backup)
-		})
-		if err != nil {
-			b.Fatal(err)
-		}
+		}))
 		first.leave()
 		var took time.Duration
 		for i := 0; b.Loop(); i++ {

@@ -25,6 +25,7 @@ import (
 	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/cluster/natsconn"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/natstest"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
@@ -280,14 +281,8 @@ func (w *world) startChildWith(name, dir string, change func(*childConfig)) *chi
 		config.Delay = time.Millisecond
 	}
 	change(&config)
-	text, err := json.Marshal(config)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	program, err := os.Executable()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(config))(w.t)
+	program := must.Get(os.Executable())(w.t)
 	c.command = exec.Command(program)
 	c.command.Env = append(os.Environ(), childEnv+"="+string(text), "GORACE=atexit_sleep_ms=0")
 	var pipes [2]io.ReadCloser
@@ -296,9 +291,7 @@ func (w *world) startChildWith(name, dir string, change func(*childConfig)) *chi
 	pipes[0], errs[1] = c.command.StdoutPipe()
 	pipes[1], errs[2] = c.command.StderrPipe()
 	errs[3] = c.command.Start()
-	if err := errors.Join(errs[:]...); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, errors.Join(errs[:]...))
 	var reading sync.WaitGroup
 	reading.Go(func() { eachLine(pipes[0], c.hear) })
 	reading.Go(func() { eachLine(pipes[1], c.note) })

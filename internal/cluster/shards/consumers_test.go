@@ -13,6 +13,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/cluster/journal"
 	"github.com/amble-crawler/amble/internal/cluster/membership"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // ownConsumers returns the consumers of a cluster's streams that are there for a single shard.
@@ -108,10 +109,7 @@ func TestHeavyConsumers(t *testing.T) {
 func (w *world) readsWithoutConsumers(manyShards int) {
 	w.t.Helper()
 	js := w.erases().js
-	requests, err := js.Conn().SubscribeSync("$JS.API.CONSUMER.>")
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	requests := must.Get(js.Conn().SubscribeSync("$JS.API.CONSUMER.>"))(w.t)
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
 	s, err := membership.ReadSurvey(ctx, js, names)

@@ -9,6 +9,7 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/rules/optout"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -43,12 +44,10 @@ func TestHeavyErasure(t *testing.T) {
 	c := w.erases()
 	// What other shards have published of it, and nobody has committed yet, would be new URLs.
 	e := optout.Entry{Scope: optout.ScopeDomain, Value: gone, At: time.Now()}
-	if err := untilUp(t.Context(), func() error {
+	must.Do(t, untilUp(t.Context(), func() error {
 		_, _, err := nodes[0].node.SetOptOut(t.Context(), e, false)
 		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	away.kill()
 	c.begin(gone)
 	victim.kill() // at any moment of it

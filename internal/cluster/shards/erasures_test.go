@@ -20,6 +20,7 @@ import (
 	"github.com/amble-crawler/amble/internal/modules/erase"
 	"github.com/amble-crawler/amble/internal/modules/warc/warcfiles"
 	"github.com/amble-crawler/amble/internal/output/archive"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/natstest"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage"
@@ -64,12 +65,10 @@ func (c *erasing) begin(name string) {
 	ctx, cancel := context.WithTimeout(c.w.t.Context(), patience)
 	defer cancel()
 	x := Erasure{Name: name, Below: true, Output: true, At: time.Now()}
-	if err := untilUp(ctx, func() error {
+	must.Do(c.w.t, untilUp(ctx, func() error {
 		_, err := AddErasure(ctx, c.js.Conn(), c.js, names, shards, x, 5*time.Second)
 		return err
-	}); err != nil {
-		c.w.t.Fatal(err)
-	}
+	}))
 }
 
 // done waits until no shard is left, and the nodes are done.
@@ -97,7 +96,7 @@ func (c *erasing) done(nodes ...string) (sum Erased) {
 // mentions returns the files below a directory that have some text.
 func mentions(t *testing.T, dir string, text ...string) (found []string) {
 	t.Helper()
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
 			return err
 		}
@@ -108,10 +107,7 @@ func mentions(t *testing.T, dir string, text ...string) (found []string) {
 			}
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return found
 }
 
@@ -119,10 +115,7 @@ func mentions(t *testing.T, dir string, text ...string) (found []string) {
 func (c *erasing) messages(text string) (found []string) {
 	c.w.t.Helper()
 	for _, name := range []string{names.Stream(), names.Incoming()} {
-		stream, err := c.js.Stream(c.w.t.Context(), name)
-		if err != nil {
-			c.w.t.Fatal(err)
-		}
+		stream := must.Get(c.js.Stream(c.w.t.Context(), name))(c.w.t)
 		state := stream.CachedInfo().State
 		for n := state.FirstSeq; n <= state.LastSeq && state.Msgs > 0; n++ {
 			m, err := stream.GetMsg(c.w.t.Context(), n)
@@ -143,12 +136,10 @@ func TestErasureUndone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, time.Millisecond, shortTTL)
 	c := w.erases()
-	if err := untilUp(t.Context(), func() error {
+	must.Do(t, untilUp(t.Context(), func() error {
 		_, err := natsconn.OpenStream(t.Context(), c.js, names, 1)
 		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	c.begin("gone.test")
 	o := w.options("one", t.TempDir())
 	o.Erase = func(context.Context, Directory) (Erased, error) { return Erased{}, nil }
@@ -171,27 +162,19 @@ func TestErasureUndone(t *testing.T) {
 		}
 	}
 	expect("without files", true)
-	if err := makeDir(o.directory(0)); err != nil {
-		t.Fatal(err)
-	}
-	if err := e.undone(t.Context(), 0, 1); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, makeDir(o.directory(0)))
+	must.Do(t, e.undone(t.Context(), 0, 1))
 	expect("with the files of a shard that it had", true)
 	holding := new(membership.Holding) // of shard 0
 	e.open[holding] = nil
-	if err := e.undone(t.Context(), 0, 1); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, e.undone(t.Context(), 0, 1))
 	all, err := ReadErasures(t.Context(), c.js.Conn(), c.js, names, patience)
 	if err != nil || all[0].Nodes["one"].Done {
 		t.Errorf("before the shard gets a database: %+v, %v", all, err)
 	}
 	expect("with the shard open", false)
 	database := filepath.Join(o.directory(0), storage.FileName)
-	if err := os.WriteFile(database, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(database, nil, 0o600))
 	delete(e.open, holding)
 	expect("with the shard given up", true)
 	if _, err := os.Stat(database); !errors.Is(err, fs.ErrNotExist) {

@@ -14,6 +14,7 @@ import (
 	"github.com/amble-crawler/amble/internal/cluster/membership"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/rules/optout"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/natstest"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/internal/web/weburl"
@@ -33,22 +34,13 @@ func (w *world) exportTo(ctx context.Context, dir string, report func(Exported))
 func (w *world) publishFor(text string) {
 	w.t.Helper()
 	nc, _ := w.connect()
-	streams, err := journal.Open(w.t.Context(), nc, (&Options{
+	streams := must.Get(journal.Open(w.t.Context(), nc, (&Options{
 		Names: names, Replicas: w.replicas, Cluster: nodeOptions(crawl.Options{}, "x", w.ttl).Cluster,
 		Timeout: patience,
-	}).journal())
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	u, err := weburl.Parse(text)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	}).journal()))(w.t)
+	u := must.Get(weburl.Parse(text))(w.t)
 	found := storage.Found{URL: u, At: time.Now()}
-	err = streams.Shard(w.t.Context(), 0, 0).Publish(1, []storage.Discovery{{Found: found}})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, streams.Shard(w.t.Context(), 0, 0).Publish(1, []storage.Discovery{{Found: found}}))
 }
 
 // The host that opts out in the tests of exports: nobody else links to the pages that the next host has from it.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/cluster/membership"
 	"github.com/amble-crawler/amble/internal/cluster/natsconn"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/natstest"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 )
@@ -156,18 +157,10 @@ func (f *faults) otherSettings(t *testing.T) {
 func (f *faults) otherVersion(t *testing.T) {
 	nc, js := natstest.Connect(t, natsconn.Options{URLs: f.servers.URLs(), Node: "test", Names: names})
 	defer nc.Close()
-	stream, err := js.Stream(t.Context(), names.Stream())
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := stream.GetLastMsgForSubject(t.Context(), names.Subject("settings"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	stream := must.Get(js.Stream(t.Context(), names.Stream()))(t)
+	m := must.Get(stream.GetLastMsgForSubject(t.Context(), names.Subject("settings")))(t)
 	for _, data := range [][]byte{append([]byte{m.Data[0] + 1}, m.Data[1:]...), m.Data} {
-		if _, err := js.Publish(t.Context(), names.Subject("settings"), data); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(js.Publish(t.Context(), names.Subject("settings"), data))(t)
 		if &data[0] == &m.Data[0] {
 			break // as it was
 		}
@@ -212,16 +205,12 @@ func (f *faults) diskFull(t *testing.T) {
 		t.Skip("needs the right to mount a file system")
 	}
 	ballast := filepath.Join(f.disk, "ballast")
-	if err := fill(ballast); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, fill(ballast))
 	f.standsStill()
 	still := time.Now()
 	time.Sleep(2 * f.delay) // for requests that should not be made
 	f.checkStill(t, still)
-	if err := os.Remove(ballast); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(ballast))
 	f.servers.Stop(0)
 	f.servers.Start(0)
 	f.goesOn("with room on the disk", 3)

@@ -14,6 +14,7 @@ import (
 	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/cluster/natsconn"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/natstest"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/politeness"
@@ -197,13 +198,9 @@ func (w *world) countGrants() func() int {
 	})
 	var n atomic.Int64
 	for _, subject := range []string{"grant", "granted"} {
-		if _, err := nc.Subscribe(names.Subject(subject, ">"), func(*nats.Msg) { n.Add(1) }); err != nil {
-			w.t.Fatal(err)
-		}
+		must.Get(nc.Subscribe(names.Subject(subject, ">"), func(*nats.Msg) { n.Add(1) }))(w.t)
 	}
-	if err := nc.Flush(); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, nc.Flush())
 	return func() int { return int(n.Load()) }
 }
 

@@ -26,6 +26,7 @@ import (
 	"github.com/amble-crawler/amble/internal/modules/audit/auditapi"
 	"github.com/amble-crawler/amble/internal/service/server"
 	"github.com/amble-crawler/amble/internal/system/boot"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/natstest"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -127,10 +128,7 @@ func syncFile(path string) error {
 
 func serve(t *testing.T, sites []testweb.Site) *testweb.Web {
 	t.Helper()
-	web, err := testweb.New(testweb.Config{Sites: sites})
-	if err != nil {
-		t.Fatal(err)
-	}
+	web := must.Get(testweb.New(testweb.Config{Sites: sites}))(t)
 	t.Cleanup(func() {
 		if err := web.Close(); err != nil {
 			t.Error(err)
@@ -205,18 +203,14 @@ func (w *world) start(name, dir string) *process {
 	o := w.options(name, dir)
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
-	if err := untilUp(ctx, func() (err error) {
+	must.Do(w.t, untilUp(ctx, func() (err error) {
 		p.node, err = Open(ctx, p.nc, js, o, w.logger(name))
 		return err
-	}); err != nil {
-		w.t.Fatal(err)
-	}
+	}))
 	if d, is := o.Settings.(*delays); is {
 		d.node.Store(p.node)
 	}
-	if err := agree(ctx, p.node); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, agree(ctx, p.node))
 	observers := crawl.Observers{unanswered(func(page string, end time.Time) { w.losses.addRequest(name, page, end) })}
 	w.nodes = append(w.nodes, p)
 	if w.api {
@@ -276,13 +270,10 @@ func (p *process) commits(want []string) {
 // serveAPI starts the API of a node.
 func serveAPI(t testing.TB, n *Node, dir string) *server.Server {
 	t.Helper()
-	s, err := server.Start(server.Options{
+	s := must.Get(server.Start(server.Options{
 		Listen: "127.0.0.1:0", Division: clusterapi.New(n, dir, time.Now), DataDir: dir, Now: time.Now,
 		Metrics: server.NewMetrics("test"), Operations: []server.Operations{auditapi.Register},
-	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, nil))(t)
 	return s
 }
 
@@ -428,10 +419,7 @@ func allSeeds(t *testing.T, web *testweb.Web) (all []crawl.Seed) {
 // seed is the root of a host.
 func seed(t *testing.T, web *testweb.Web, host string) crawl.Seed {
 	t.Helper()
-	u, err := weburl.Parse(web.URL(host, "/"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(weburl.Parse(web.URL(host, "/")))(t)
 	return crawl.Seed{URL: u, Source: "the test"}
 }
 
@@ -452,9 +440,7 @@ func crawlAlone(t *testing.T, seeds []crawl.Seed, o crawl.Options) {
 		t.Fatal(err)
 	}
 	_, err = e.Run(t.Context(), seeds)
-	if err := errors.Join(err, e.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, e.Close()))
 }
 
 // ringPages are the pages of the ring, sorted.
@@ -491,9 +477,7 @@ func (w *world) check(want []string) testweb.Log {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
-	if err := w.web.Settle(ctx); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, w.web.Settle(ctx))
 	if got := pages(w.web); !slices.Equal(got, want) {
 		w.t.Errorf("%d pages were requested, one machine requests %d:\n%v\n%v", len(got), len(want), got, want)
 	}

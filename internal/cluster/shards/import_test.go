@@ -15,6 +15,7 @@ import (
 	"github.com/amble-crawler/amble/internal/cluster/membership"
 	"github.com/amble-crawler/amble/internal/cluster/natsconn"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/natstest"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
@@ -53,10 +54,7 @@ func (w *world) crawlHalf(dir string, count int) {
 	if w.alter != nil {
 		w.alter(&o)
 	}
-	e, err := crawl.Open(o.Crawl, logger(w.t))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	e := must.Get(crawl.Open(o.Crawl, logger(w.t)))(w.t)
 	ctx, stop := context.WithCancel(w.t.Context())
 	defer stop()
 	ended := make(chan error, 1)
@@ -95,10 +93,7 @@ func TestHeavyImport(t *testing.T) {
 	if len(before) < 2 {
 		t.Fatalf("%d requests of %s before the move", len(before), busyHost)
 	}
-	database, err := os.ReadFile(filepath.Join(alone, storage.FileName))
-	if err != nil {
-		t.Fatal(err)
-	}
+	database := must.Get(os.ReadFile(filepath.Join(alone, storage.FileName)))(t)
 
 	killed, kill := context.WithCancel(t.Context())
 	if _, err := w.importFrom(killed, alone, func(i Imported) {

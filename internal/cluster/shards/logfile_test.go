@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/cluster/natsconn"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/natstest"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -30,9 +31,7 @@ func TestLostLog(t *testing.T) {
 		URLs: []string{"nats://" + w.servers.Addresses()[0]}, Node: "first", Names: names,
 	})
 	defer nc.Close()
-	if err := js.DeleteStream(ctx, names.Stream()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, js.DeleteStream(ctx, names.Stream()))
 	o := nodeOptions(crawlOptions(w.web, dir, "first", w.delay), "first", w.ttl)
 	o.Seeds = w.seeds
 	err := tryOpen(t, nc, js, o)
@@ -68,17 +67,13 @@ func TestShardsOfAnotherCluster(t *testing.T) {
 		t.Errorf("the shards of another cluster are opened: %v", err)
 	}
 	path := filepath.Join(dir, shardsDir)
-	if err := os.Remove(filepath.Join(path, logFile)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(filepath.Join(path, logFile)))
 	for range 2 {
 		if err := open(); !errors.Is(err, storage.ErrAhead) {
 			t.Errorf("the shards of nobody knows which cluster are opened: %v", err)
 		}
 	}
-	if err := os.RemoveAll(path); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.RemoveAll(path))
 	if err := open(); err != nil {
 		t.Errorf("a node without shards: %v", err)
 	}

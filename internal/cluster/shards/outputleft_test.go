@@ -9,6 +9,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/output/archive"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // TestHeavyOutputLeft: output files that a killed node has left unfinished have their final names when it runs again,
@@ -19,10 +20,7 @@ func TestHeavyOutputLeft(t *testing.T) {
 	w := newWorld(t, 10*time.Millisecond, shortTTL)
 	unfinished := func(s cluster.Shard) []string {
 		output := filepath.Join(dir, "shards", fmt.Sprintf("%05d", s), "output")
-		files, err := filepath.Glob(filepath.Join(output, "*"+archive.SuffixOpen))
-		if err != nil {
-			t.Fatal(err)
-		}
+		files := must.Get(filepath.Glob(filepath.Join(output, "*"+archive.SuffixOpen)))(t)
 		return files
 	}
 	first := w.startChild("first", dir)

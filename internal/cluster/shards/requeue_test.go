@@ -8,6 +8,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/cluster/membership"
 	"github.com/amble-crawler/amble/internal/service/server"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // TestHeavyRequeue: what a node has fetched can be put back after it has gone, by the epochs of its shards. Each of
@@ -43,10 +44,7 @@ func TestHeavyRequeue(t *testing.T) {
 			q.Fetched = append(q.Fetched, server.FetchedIn{From: s.From, To: s.To, Shard: &n})
 		}
 	}
-	body, err := json.Marshal(q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := must.Get(json.Marshal(q))(t)
 	lost := make(map[string]int)
 	for _, r := range w.by("first").Pages() {
 		lost[r.Host+r.Path]++

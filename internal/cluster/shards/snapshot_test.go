@@ -14,6 +14,7 @@ import (
 	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/cluster/journal"
 	"github.com/amble-crawler/amble/internal/cluster/natsconn"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/natstest"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -93,9 +94,7 @@ func (w *world) snapshot(dir string) {
 	})
 	defer nc.Close()
 	for s := range cluster.Shard(shards) {
-		if err := snapshotShard(w.t.Context(), nc, w.directory(dir, s), s); err != nil {
-			w.t.Fatal(err)
-		}
+		must.Do(w.t, snapshotShard(w.t.Context(), nc, w.directory(dir, s), s))
 	}
 }
 
@@ -128,14 +127,9 @@ func snapshotShard(ctx context.Context, nc *nats.Conn, dir string, s cluster.Sha
 func (w *world) fetched(dir string) (n int) {
 	w.t.Helper()
 	for s := range cluster.Shard(shards) {
-		db, err := storage.Open(w.directory(dir, s), storage.Options{})
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		db := must.Get(storage.Open(w.directory(dir, s), storage.Options{}))(w.t)
 		n += int(db.Counters().Of(storage.Fetched))
-		if err := db.Close(); err != nil {
-			w.t.Fatal(err)
-		}
+		must.Do(w.t, db.Close())
 	}
 	return n
 }

@@ -35,10 +35,7 @@ const heldHost = "h0.test"
 func TestHeavyUnion(t *testing.T) {
 	tmp := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
-		dir, err := os.MkdirTemp(tmp, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		dir := must.Get(os.MkdirTemp(tmp, ""))(t)
 		defer os.RemoveAll(dir)
 		o := crawl.DefaultOptions()
 		o.DataDir, o.MinFree, o.Storage.NoSync, o.Storage.MapBytes = filepath.Join(dir, "before"), 0, true, 1<<20
@@ -47,37 +44,21 @@ func TestHeavyUnion(t *testing.T) {
 		want := dumpCrawl(t, o)
 		parts := rapid.IntRange(1, 4).Draw(t, "parts")
 		of := func(host string) int { return int(host[1]) % parts }
-		d, err := openDivision(t.Context(), o, parts, of)
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := must.Get(openDivision(t.Context(), o, parts, of))(t)
 		defer d.close()
 		u, whole := &union{}, o
 		defer u.close()
 		for part := range parts {
 			at := filepath.Join(dir, fmt.Sprint(part))
-			if err := os.Mkdir(at, 0o750); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Mkdir(at, 0o750))
 			file := filepath.Join(at, storage.FileName)
-			if _, err := d.write(t.Context(), file, part, storage.LogPosition{Number: 1}); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := u.add(t.Context(), at, nil, func(host string) bool { return of(host) == part }); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(d.write(t.Context(), file, part, storage.LogPosition{Number: 1}))(t)
+			must.Get(u.add(t.Context(), at, nil, func(host string) bool { return of(host) == part }))(t)
 		}
-		optOuts, err := d.optOuts()
-		if err != nil {
-			t.Fatal(err)
-		}
+		optOuts := must.Get(d.optOuts())(t)
 		whole.DataDir = filepath.Join(dir, "after")
-		if err := os.Mkdir(whole.DataDir, 0o750); err != nil {
-			t.Fatal(err)
-		}
-		if err := u.write(t.Context(), whole, d.paused(), optOuts); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(whole.DataDir, 0o750))
+		must.Do(t, u.write(t.Context(), whole, d.paused(), optOuts))
 		if got := dumpCrawl(t, whole); got != want {
 			t.Fatalf("the crawl has\n%s\nafter it was in a cluster\n%s", want, got)
 		}
@@ -87,18 +68,12 @@ func TestHeavyUnion(t *testing.T) {
 
 // drawDatabase makes a random database.
 func drawDatabase(t *rapid.T, dir string) {
-	s, err := storage.Open(dir, storage.Options{NoSync: true, MapBytes: 1 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(storage.Open(dir, storage.Options{NoSync: true, MapBytes: 1 << 20}))(t)
 	now := time.Unix(1_800_000_000, 0)
 	var b storage.Batch
 	for range rapid.IntRange(1, 60).Draw(t, "urls") {
 		host, path := rapid.IntRange(0, 7).Draw(t, "host"), rapid.IntRange(0, 20).Draw(t, "path")
-		u, err := weburl.Parse(fmt.Sprintf("http://h%d.test/%d", host, path))
-		if err != nil {
-			t.Fatal(err)
-		}
+		u := must.Get(weburl.Parse(fmt.Sprintf("http://h%d.test/%d", host, path)))(t)
 		b.Found = append(b.Found, storage.Found{URL: u, Fingerprint: s.Fingerprint(u), At: now})
 	}
 	b.Ensure = []string{heldHost}
@@ -119,10 +94,7 @@ func drawDatabase(t *rapid.T, dir string) {
 		b.Marks[marks.OptOut(optout.ScopeHost, fmt.Sprintf("out%d.test", i))] = []byte(e)
 	}
 	for id := storage.HostID(1); id <= hosts; id++ {
-		h, err := s.HostByID(id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := must.Get(s.HostByID(id))(t)
 		for n := h.First; n < h.Tail; n++ {
 			b.Done = append(b.Done, drawOutcome(t, id, n, now)...)
 		}
@@ -153,9 +125,7 @@ func drawDatabase(t *rapid.T, dir string) {
 	if err == nil {
 		err = ledger.AppendWait(starts.Wait{Host: heldHost, At: time.Now(), Wait: time.Hour})
 	}
-	if err := errors.Join(err, ledger.Close(), s.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, ledger.Close(), s.Close()))
 }
 
 // drawOutcome draws the outcome of a URL, or none.
@@ -180,10 +150,7 @@ func drawOutcome(t *rapid.T, host storage.HostID, n uint32, now time.Time) []sto
 
 // dumpCrawl returns all that the database of a crawl knows of hosts and the crawl, without ids of hosts.
 func dumpCrawl(t *rapid.T, o crawl.Options) string {
-	s, err := storage.Open(o.DataDir, storage.Options{NoSync: true, MapBytes: 1 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(storage.Open(o.DataDir, storage.Options{NoSync: true, MapBytes: 1 << 20}))(t)
 	defer s.Close()
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
@@ -204,9 +171,7 @@ func dumpCrawl(t *rapid.T, o crawl.Options) string {
 	}
 	seeds, err := s.Seeds()
 	stored, err2 := s.Marks("")
-	if err := errors.Join(err, err2); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, err2))
 	add("scope %v counters %+v", seeds, s.Counters())
 	for name, value := range stored {
 		id, ok := sweep.HostOfMark(name)
@@ -235,15 +200,9 @@ func dumpCrawl(t *rapid.T, o crawl.Options) string {
 // checkRestart checks that all hosts have a restart hold, and one what it has demanded; and that opt-outs are
 // looked for in the queues.
 func checkRestart(t *rapid.T, o crawl.Options) {
-	s, err := storage.Open(o.DataDir, storage.Options{ReadOnly: true, MapBytes: 1 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(storage.Open(o.DataDir, storage.Options{ReadOnly: true, MapBytes: 1 << 20}))(t)
 	defer s.Close()
-	stored, err := s.Marks("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	stored := must.Get(s.Marks(""))(t)
 	var held time.Time
 	if err := held.UnmarshalBinary(stored[marks.Held]); err != nil || time.Since(held) > time.Minute {
 		t.Errorf("hosts have a restart hold since %v, %v", held, err)
@@ -252,14 +211,8 @@ func checkRestart(t *rapid.T, o crawl.Options) {
 	if sweeps := string(stored[sweep.MarkExclude]) == "0.0"; err != nil || sweeps != (len(commanded) > 0) {
 		t.Errorf("%d opt-outs, and a sweep from %q, %v", len(commanded), stored[sweep.MarkExclude], err)
 	}
-	h, err := s.HostByName(heldHost)
-	if err != nil {
-		t.Fatal(err)
-	}
-	state, err := politeness.DecodeState(h.Politeness)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(s.HostByName(heldHost))(t)
+	state := must.Get(politeness.DecodeState(h.Politeness))(t)
 	limits := politeness.DefaultOptions()
 	if left := time.Until(politeness.NewHost(&limits, state, time.Now()).Ready(time.Now())); left < 50*time.Minute {
 		t.Errorf("%s may be requested after %v: its Retry-After was not committed", heldHost, left)
@@ -267,9 +220,7 @@ func checkRestart(t *rapid.T, o crawl.Options) {
 }
 
 func commit(t *rapid.T, s *storage.Store, b *storage.Batch) {
-	if _, err := s.Commit(b); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Commit(b))(t)
 }
 
 func emptyPlan() ([]byte, error) {

@@ -12,6 +12,7 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/inspect"
 	"github.com/amble-crawler/amble/internal/system/boot"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/internal/web/weburl"
@@ -29,10 +30,7 @@ func daemon(t *testing.T, o Options, seeds ...string) (e *Engine, stop func() Su
 func daemonOf(t *testing.T, o Options, seeds ...Seed) (e *Engine, stop func() Summary) {
 	t.Helper()
 	o.ExitWhenDone = false
-	e, err := Open(o, testLog(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	e = must.Get(Open(o, testLog(t)))(t)
 	return e, runDaemonOf(t, e, seeds)
 }
 
@@ -188,16 +186,11 @@ func TestAddAgain(t *testing.T) {
 		testkit.Until(t, "the page is requested again",
 			func() bool { return pagesOf(web, "a.test")["/gone"] == 2 && allDone() })
 		stop()
-		i, err := OpenImporter(o, []Seed{seed(t, web.URL("a.test", "/"))})
-		if err != nil {
-			t.Fatal(err)
-		}
+		i := must.Get(OpenImporter(o, []Seed{seed(t, web.URL("a.test", "/"))}))(t)
 		if sum, err := i.Add(ctx, list); err != nil || sum != (Added{Again: 2, Known: 2, Outside: 1}) {
 			t.Errorf("%+v, %v", sum, err)
 		}
-		if err := i.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, i.Close())
 		crawl(t, o)
 		if requested := pagesOf(web, "a.test"); requested["/gone"] != 3 || requested["/fine"] != 1 ||
 			requested["/no/1"] != 0 {
@@ -243,10 +236,7 @@ func TestManyAddAtOnce(t *testing.T) {
 		}
 		testkit.Until(t, "the pages are fetched too", func() bool { return e.Status().URLs["fetched"] == 41 })
 		stop()
-		s, err := storage.Open(o.DataDir, storage.Options{ReadOnly: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(storage.Open(o.DataDir, storage.Options{ReadOnly: true}))(t)
 		defer s.Close()
 		if n := s.Counters().URLs; n != different+41 {
 			t.Errorf("%d URLs in the store", n)

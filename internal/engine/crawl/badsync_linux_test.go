@@ -67,10 +67,7 @@ func childFails(t *testing.T, dir string) (output string, failed bool) {
 // in force, as after a restart of the machine without it.
 func forgetMeta(t *testing.T, path string) {
 	t.Helper()
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.OpenFile(path, os.O_RDWR, 0))(t)
 	defer f.Close()
 	newest, _, err := newestMeta(f)
 	if err != nil {

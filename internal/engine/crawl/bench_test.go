@@ -22,6 +22,7 @@ import (
 	"github.com/amble-crawler/amble/internal/modules/warc/warcfiles"
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/rules/wall"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/internal/testing/testweb/todayweb"
 )
@@ -36,10 +37,7 @@ const (
 // startMesh serves a mesh until the benchmark ends.
 func startMesh(b *testing.B, m testweb.Mesh, c testweb.Config) *testweb.Web {
 	b.Helper()
-	web, err := testweb.NewMesh(m, c)
-	if err != nil {
-		b.Fatal(err)
-	}
+	web := must.Get(testweb.NewMesh(m, c))(b)
 	b.Cleanup(func() {
 		if err := web.Close(); err != nil {
 			b.Error(err)
@@ -103,10 +101,7 @@ func BenchmarkSigned(b *testing.B) {
 		}
 	})
 	now := time.Now()
-	keys, err := identity.OpenKeyring(filepath.Join(b.TempDir(), identity.KeysDir), now)
-	if err != nil {
-		b.Fatal(err)
-	}
+	keys := must.Get(identity.OpenKeyring(filepath.Join(b.TempDir(), identity.KeysDir), now))(b)
 	k, err := identity.NewKey(private.Seed(), now)
 	if err == nil {
 		_, err = keys.Add(k)
@@ -171,10 +166,7 @@ func BenchmarkOneHost(b *testing.B) {
 // hostsOfBenchmark is the number of hosts in the environment variable BENCH_HOSTS.
 func hostsOfBenchmark(b *testing.B, usual int) int {
 	if text := os.Getenv("BENCH_HOSTS"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil {
-			b.Fatal(err)
-		}
+		n := must.Get(strconv.Atoi(text))(b)
 		return n
 	}
 	return usual
@@ -182,10 +174,7 @@ func hostsOfBenchmark(b *testing.B, usual int) int {
 
 // startToday serves a web of today until the benchmark ends.
 func startToday(b *testing.B, t todayweb.Web) benchWeb {
-	web, err := todayweb.New(t)
-	if err != nil {
-		b.Fatal(err)
-	}
+	web := must.Get(todayweb.New(t))(b)
 	b.Cleanup(func() {
 		if err := web.Close(); err != nil {
 			b.Error(err)
@@ -291,9 +280,7 @@ func medianOf(rounds []speed, value func(n int) float64) float64 {
 func cpuTime(b *testing.B) (sum time.Duration) {
 	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
 		var u syscall.Rusage
-		if err := syscall.Getrusage(who, &u); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, syscall.Getrusage(who, &u))
 		sum += time.Duration(u.Utime.Nano() + u.Stime.Nano())
 	}
 	return sum
@@ -330,18 +317,13 @@ func crawlWebWith(b *testing.B, web benchWeb, amend func(*Options)) int {
 	o.Workers = web.workers
 	amend(&o)
 	o.Fetch.CAFile = authoritiesFile(b, web.Web)
-	e, err := Open(o, testLog(b))
-	if err != nil {
-		b.Fatal(err)
-	}
+	e := must.Get(Open(o, testLog(b)))(b)
 	var seeds []Seed
 	for _, u := range seedsOf(web.Web, web.Sites()) {
 		seeds = append(seeds, seed(b, u))
 	}
 	sum, err := e.Run(context.Background(), seeds)
-	if err := errors.Join(err, e.Close()); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, errors.Join(err, e.Close()))
 	return int(sum.Status.Run.Pages)
 }
 
@@ -351,8 +333,6 @@ func authoritiesFile(b *testing.B, web *testweb.Web) string {
 		return ""
 	}
 	name := filepath.Join(b.TempDir(), "authorities.pem")
-	if err := os.WriteFile(name, web.Authorities(), 0o600); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, os.WriteFile(name, web.Authorities(), 0o600))
 	return name
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/amble-crawler/amble/internal/modules/warc/warcfiles"
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/rules/optout"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // TestCaptures: what a fetcher has requested for a page is archived with it, as HTTP/1.1 would have carried it and
@@ -104,10 +105,7 @@ func requestOf(t testing.TB, dir, url string) (request string) {
 		if rec.Type() != warc.TypeRequest || rec.Header.Get(warc.FieldTargetURI) != url {
 			return
 		}
-		b, err := io.ReadAll(rec.Block)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(io.ReadAll(rec.Block))(t)
 		request = string(b)
 	})
 	return request

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/amble-crawler/amble/internal/engine/sweep"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
@@ -54,19 +55,15 @@ func TestDeadSeeds(t *testing.T) {
 		}
 		until("4 map[closed.test:robots denied.test:robots gone.test:status 404 moved.test:status 410]")
 		web.SetHandler("gone.test", testweb.Routes{"/": testweb.Page("back")})
-		if _, err := e.Retry(context.Background(), sweep.Selection{States: storage.In(storage.Failed)},
-			noProgress); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(e.Retry(context.Background(), sweep.Selection{States: storage.In(storage.Failed)},
+			noProgress))(t)
 		until("3 map[closed.test:robots denied.test:robots moved.test:status 410]")
 		remove := SeedWish{}
 		for _, u := range []string{web.URL("denied.test", "/x"), web.URL("closed.test", "/"),
 			web.URL("moved.test", "/")} {
 			remove.Remove = append(remove.Remove, parse(t, u))
 		}
-		if _, err := e.ChangeSeeds(context.Background(), remove); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(e.ChangeSeeds(context.Background(), remove))(t)
 		until("none")
 		stop()
 	})

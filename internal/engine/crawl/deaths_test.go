@@ -268,15 +268,9 @@ func TestDeathsAtRobots(t *testing.T) {
 		die(t, o.DataDir, boot.ID(), false, robotsOut(t, "http://cdn.test/robots.txt", "http://a.test/"))
 		reopen(t, o)
 	}
-	s, err := storage.Open(o.DataDir, storage.Options{ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(storage.Open(o.DataDir, storage.Options{ReadOnly: true}))(t)
 	defer s.Close()
-	encoded, err := s.Policy(parse(t, "http://a.test/").Origin())
-	if err != nil {
-		t.Fatal(err)
-	}
+	encoded := must.Get(s.Policy(parse(t, "http://a.test/").Origin()))(t)
 	record, err := robots.DecodeRecord(encoded)
 	if decision := o.Frontier.Robots.Decide(record, 0, time.Now()); err != nil ||
 		decision.Kind != robots.DecisionHold ||

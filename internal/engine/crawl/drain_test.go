@@ -47,10 +47,7 @@ func TestStopByTheOperator(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
 		web := serve(site("a.test", "", paths("/", 500), nil))
-		e, err := Open(testOptions(t, web), testLog(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(Open(testOptions(t, web), testLog(t)))(t)
 		defer e.Close()
 		if err := e.Stop(t.Context()); !errors.Is(err, ErrNotRunning) {
 			t.Errorf("before it runs: %v", err)

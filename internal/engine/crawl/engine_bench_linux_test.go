@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/internal/web/fetch"
 	"github.com/amble-crawler/amble/internal/web/spool"
@@ -58,9 +59,7 @@ func (n *noNetwork) Do(_ context.Context, r fetch.Request) (*fetch.Response, err
 func threadTime(b *testing.B) time.Duration {
 	const thread = 1 // RUSAGE_THREAD
 	var u syscall.Rusage
-	if err := syscall.Getrusage(thread, &u); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, syscall.Getrusage(thread, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
@@ -76,10 +75,7 @@ func BenchmarkEngine(b *testing.B) {
 			var dispatcher, all, clock time.Duration
 			for b.Loop() {
 				o := meshOptions(b, web)
-				e, err := Open(o, testLog(b))
-				if err != nil {
-					b.Fatal(err)
-				}
+				e := must.Get(Open(o, testLog(b)))(b)
 				e.client = newNoNetwork(e.shared.client, pages, links, bytes)
 				var seeds []Seed
 				for _, u := range seedsOf(web, web.Sites()) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage"
@@ -21,17 +22,11 @@ func benchURLs() int {
 
 // fillMesh makes a store that knows all pages of a mesh.
 func fillMesh(b *testing.B, o Options, web *testweb.Web, m testweb.Mesh) {
-	s, err := storage.Open(o.DataDir, storage.Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	s := must.Get(storage.Open(o.DataDir, storage.Options{}))(b)
 	var batch storage.Batch
 	var size storage.BatchSizer
 	for h := range m.Hosts {
-		root, err := weburl.Parse(web.URL(m.Host(h), "/"))
-		if err != nil {
-			b.Fatal(err)
-		}
+		root := must.Get(weburl.Parse(web.URL(m.Host(h), "/")))(b)
 		for i := range m.Pages {
 			u := root.Origin().URL(m.Path(i))
 			batch.Found = append(batch.Found, storage.Found{URL: u, Fingerprint: s.Fingerprint(u), At: time.Now()})
@@ -39,14 +34,9 @@ func fillMesh(b *testing.B, o Options, web *testweb.Web, m testweb.Mesh) {
 		if len(batch.Found) < size.Items() && h+1 < m.Hosts {
 			continue
 		}
-		result, err := s.Commit(&batch)
-		if err != nil {
-			b.Fatal(err)
-		}
+		result := must.Get(s.Commit(&batch))(b)
 		size.Committed(len(batch.Found), result.Changed, time.Second/100)
 		batch.Found = batch.Found[:0]
 	}
-	if err := s.Close(); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, s.Close())
 }

@@ -266,10 +266,7 @@ func TestStopOnFullDisk(t *testing.T) {
 		web, seeds := fullWeb(t, serve)
 		o := testOptions(t, web)
 		o.ShutdownGrace = 100 * time.Millisecond
-		e, err := Open(o, slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(Open(o, slog.New(slog.DiscardHandler)))(t)
 		var d testDisk
 		e.store = &fullStore{e.store, &d}
 		ctx, cancel := context.WithCancel(context.Background())

@@ -128,10 +128,7 @@ func crawlFor(t testing.TB, o Options, limit time.Duration, seeds ...string) (Su
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	e, err := Open(o, testLog(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(Open(o, testLog(t)))(t)
 	list := seedList(t, seeds...)
 	sum, err := e.Run(ctx, list)
 	if closed := e.Close(); closed != nil {
@@ -188,10 +185,7 @@ func commitTo(t testing.TB, o Options, fill func(*storage.Store, *storage.Batch)
 // readHost reads a host from the store in a directory.
 func readHost(t testing.TB, dir, name string, read func(*storage.Store, *storage.Host) error) {
 	t.Helper()
-	s, err := storage.Open(dir, storage.Options{ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(storage.Open(dir, storage.Options{ReadOnly: true}))(t)
 	defer s.Close()
 	h, err := s.HostByName(name)
 	if err == nil {

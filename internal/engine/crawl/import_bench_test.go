@@ -17,6 +17,7 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/requestlog"
 	"github.com/amble-crawler/amble/internal/output/urllist"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -29,9 +30,7 @@ func BenchmarkImport(b *testing.B) {
 		for _, order := range []string{"sorted", "random"} {
 			name := fmt.Sprintf("order=%s/hosts=%d/urls=%d", order, hosts, benchURLs())
 			list := filepath.Join(b.TempDir(), fmt.Sprint(order, hosts))
-			if err := writeList(list, order == "sorted", hosts, benchURLs()); err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, writeList(list, order == "sorted", hosts, benchURLs()))
 			b.Run("store/"+name, func(b *testing.B) {
 				for range b.N {
 					importIntoStore(b, list)
@@ -69,10 +68,7 @@ func importIntoStore(b *testing.B, list string) {
 	o := DefaultOptions()
 	o.DataDir, o.Archive.Dir, o.MinFree, o.Mode = b.TempDir(), b.TempDir(), 0, frontier.ModeAny
 	o.Fetch.UserAgent = "amble-test"
-	i, err := OpenImporter(o, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	i := must.Get(OpenImporter(o, nil))(b)
 	var longest atomic.Int64
 	l := i.NewImport(ImportOptions{}).(*listImport)
 	commit := l.order.commit
@@ -84,30 +80,19 @@ func importIntoStore(b *testing.B, list string) {
 	}
 	measureImport(b, l, list)
 	b.ReportMetric(float64(longest.Load())/1e6, "max-ms")
-	if err := i.Close(); err != nil {
-		b.Fatal(err)
-	}
-	file, err := os.Stat(filepath.Join(o.DataDir, storage.FileName))
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, i.Close())
+	file := must.Get(os.Stat(filepath.Join(o.DataDir, storage.FileName)))(b)
 	b.ReportMetric(float64(file.Size())/float64(benchURLs()), "disk-B/url")
 }
 
 // importIntoCrawl imports while a crawl of other hosts is under way.
 func importIntoCrawl(b *testing.B, list string) {
 	m := testweb.Mesh{Hosts: 60, Pages: 2_000, Links: 10}
-	web, err := testweb.NewMesh(m, testweb.Config{CountOnly: true})
-	if err != nil {
-		b.Fatal(err)
-	}
+	web := must.Get(testweb.NewMesh(m, testweb.Config{CountOnly: true}))(b)
 	defer web.Close()
 	o := meshOptions(b, web)
 	o.Mode, o.ExitWhenDone, o.Frontier.Politeness.Delay = frontier.ModeAny, false, 100*time.Millisecond
-	e, err := Open(o, testLog(b))
-	if err != nil {
-		b.Fatal(err)
-	}
+	e := must.Get(Open(o, testLog(b)))(b)
 	longest := new(longestCommit)
 	e.Observe(longest)
 	var seeds []Seed
@@ -125,17 +110,12 @@ func importIntoCrawl(b *testing.B, list string) {
 	}
 	longest.took.Store(0)
 	before := e.Status().Run.Pages
-	l, err := e.NewImport(ImportOptions{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	l := must.Get(e.NewImport(ImportOptions{}))(b)
 	took := measureImport(b, l, list)
 	b.ReportMetric(float64(e.Status().Run.Pages-before)/took.Seconds(), "pages/s")
 	b.ReportMetric(float64(longest.took.Load())/1e6, "max-ms")
 	stop()
-	if err := errors.Join(<-ended, e.Close()); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, errors.Join(<-ended, e.Close()))
 }
 
 // longestCommit is an Observer of the longest commit.
@@ -149,10 +129,7 @@ func (l *longestCommit) Committed(took time.Duration, _ int) {
 
 // measureImport imports a list, and reports the rate, the processor time and what is written.
 func measureImport(b *testing.B, i Import, path string) time.Duration {
-	f, err := os.Open(path)
-	if err != nil {
-		b.Fatal(err)
-	}
+	f := must.Get(os.Open(path))(b)
 	defer f.Close()
 	started, cpu, written := time.Now(), cpuTime(b), writtenBytes()
 	list, err := urllist.NewReader(f)
@@ -168,9 +145,7 @@ func measureImport(b *testing.B, i Import, path string) time.Duration {
 	if err != io.EOF {
 		b.Fatal(err)
 	}
-	if err := i.Commit(context.Background()); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, i.Commit(context.Background()))
 	took, urls := time.Since(started), float64(i.Sum().Added)
 	b.ReportMetric(urls/took.Seconds(), "urls/s")
 	b.ReportMetric(float64((cpuTime(b)-cpu).Nanoseconds())/1e3/urls, "cpu-µs/url")

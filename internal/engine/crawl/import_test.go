@@ -333,9 +333,7 @@ func TestHeavyKillImport(t *testing.T) {
 		}
 		reported := 0
 		for lines := bufio.NewScanner(out); lines.Scan(); {
-			if reported, err = strconv.Atoi(lines.Text()); err != nil {
-				t.Fatal(err)
-			}
+			reported = must.Get(strconv.Atoi(lines.Text()))(t)
 		}
 		ended := child.Wait()
 		if ended != nil && kills >= 3 {
@@ -347,10 +345,7 @@ func TestHeavyKillImport(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(dir, "data", storage.FileName)); err != nil {
 			continue // killed before there was a store
 		}
-		s, err := storage.Open(filepath.Join(dir, "data"), storage.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(storage.Open(filepath.Join(dir, "data"), storage.Options{}))(t)
 		urls := s.Counters().URLs
 		must.Do(t, s.Close())
 		if urls < uint64(reported) {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
@@ -59,9 +60,7 @@ func lateness(b *testing.B, web *testweb.Web, m testweb.Mesh, delay time.Duratio
 		b.Fatal(err)
 	}
 	_, err = e.Run(context.Background(), nil)
-	if err := errors.Join(err, e.Close()); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, errors.Join(err, e.Close()))
 	count := make(map[string]int)
 	ended := make(map[string]time.Time)
 	for _, q := range web.Requests() {
@@ -97,14 +96,9 @@ func spread(b *testing.B, o Options, web *testweb.Web, m testweb.Mesh) {
 	for _, t := range done.Hosts {
 		polite := politeness.NewHost(&o.Frontier.Politeness, politeness.State{}, now)
 		polite.HoldFor(now, rand.N(o.Frontier.Politeness.Delay), politeness.ReasonStart)
-		state, err := polite.State(now).AppendBinary(nil)
-		if err != nil {
-			b.Fatal(err)
-		}
+		state := must.Get(polite.State(now).AppendBinary(nil))(b)
 		batch.Hosts = append(batch.Hosts, storage.HostUpdate{Host: t.Host, Politeness: state})
 	}
 	_, err = s.Commit(&batch)
-	if err := errors.Join(err, s.Close()); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, errors.Join(err, s.Close()))
 }

@@ -99,10 +99,7 @@ func TestStopWhileListsAreRead(t *testing.T) {
 		}})
 		o := testOptions(t, web)
 		o.ShutdownGrace = 0
-		e, err := Open(o, testLog(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(Open(o, testLog(t)))(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		e.Observe(&stopper{at: "/list", stop: cancel})
 		sum, err := e.Run(ctx, []Seed{seed(t, web.URL("a.test", "/list"))})

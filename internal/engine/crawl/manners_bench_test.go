@@ -7,6 +7,7 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/rules/expensive"
 	"github.com/amble-crawler/amble/internal/rules/networks"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/internal/testing/testweb/todayweb"
 	"github.com/amble-crawler/amble/politeness"
@@ -15,10 +16,7 @@ import (
 // BenchmarkManners crawls webs with budgets of addresses, walls, mazes and expensive endpoints on, in turn with all of
 // them off. The addresses are exempt from the budget by a range, as an operator's own would be.
 func BenchmarkManners(b *testing.B) {
-	all, err := networks.Load(b.TempDir())
-	if err != nil {
-		b.Fatal(err)
-	}
+	all := must.Get(networks.Load(b.TempDir()))(b)
 	off := func(o *Options) {
 		withoutOutput(o)
 		o.Frontier.Walls, o.Frontier.Politeness.IPRate = false, 0

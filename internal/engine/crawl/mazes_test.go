@@ -10,6 +10,7 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/domains"
 	"github.com/amble-crawler/amble/internal/testing/memnet"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/internal/testing/zoo"
 	"github.com/amble-crawler/amble/storage"
@@ -18,10 +19,7 @@ import (
 // addSite adds a site of the zoo.
 func (w *wallWeb) addSite(t *testing.T, name string, site zoo.Site) {
 	t.Helper()
-	visits, err := w.zoo.AddSite(name, site)
-	if err != nil {
-		t.Fatal(err)
-	}
+	visits := must.Get(w.zoo.AddSite(name, site))(t)
 	w.visits[name] = visits
 	w.seeds = append(w.seeds, w.zoo.URL(name))
 }
@@ -162,9 +160,7 @@ func TestHeavyMazes(t *testing.T) {
 				o := w.options(t)
 				o.Traps = DefaultOptions().Traps
 				for _, limit := range []time.Duration{80 * time.Second, time.Hour, time.Hour} {
-					if _, err := crawlFor(t, o, limit, w.seeds...); err != nil {
-						t.Fatal(err)
-					}
+					must.Get(crawlFor(t, o, limit, w.seeds...))(t)
 				}
 				into, site := 0, make(map[string]bool)
 				for _, v := range w.visits["maze"]() {

@@ -197,10 +197,7 @@ func TestOptOutMark(t *testing.T) {
 			"optout/prefix https://example.org/diary/",
 			`{"scope":"prefix","value":"https://example.org/diary/","at":"2026-11-20T12:00:00Z"}`},
 	} {
-		e, err := optout.New(test.entry)
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(optout.New(test.entry))(t)
 		if name, value := marks.OptOut(e.Scope, e.Value), string(encodeOptOut(e)); name != test.name ||
 			value != test.value {
 			t.Errorf("%s: %s\nwant %s: %s", name, value, test.name, test.value)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/load"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
@@ -43,15 +44,10 @@ func storePolicies(b *testing.B, s *storage.Store, n int) []storage.Queue {
 			URL: origins[i].Origin.String() + "/robots.txt", Status: 200, Body: []byte(typicalRobots(i)),
 			Header: robots.Header{ETag: fmt.Sprintf(`"%016x"`, i), LastModified: "Mon, 02 Mar 2026 10:00:00 GMT"},
 		}, time.Now())
-		encoded, err := record.AppendBinary(nil)
-		if err != nil {
-			b.Fatal(err)
-		}
+		encoded := must.Get(record.AppendBinary(nil))(b)
 		batch.Policies = append(batch.Policies, storage.Policy{Origin: origins[i].Origin, Record: encoded})
 		if len(batch.Policies) == 10_000 || i == n-1 {
-			if _, err := s.Commit(&batch); err != nil {
-				b.Fatal(err)
-			}
+			must.Get(s.Commit(&batch))(b)
 			batch.Policies = batch.Policies[:0]
 		}
 	}
@@ -73,10 +69,7 @@ func heapInUse() uint64 {
 func BenchmarkPolicies(b *testing.B) {
 	for _, n := range []int{1_000, 100_000} {
 		b.Run(fmt.Sprintf("origins=%d", n), func(b *testing.B) {
-			s, err := storage.Open(b.TempDir(), storage.Options{NoSync: true})
-			if err != nil {
-				b.Fatal(err)
-			}
+			s := must.Get(storage.Open(b.TempDir(), storage.Options{NoSync: true}))(b)
 			defer func() { _ = s.Close() }()
 			l := &load.Loader{
 				Store: s, Log: testLog(b), Rules: &load.Rules{Tokens: DefaultOptions().Frontier.Tokens},
@@ -88,14 +81,10 @@ func BenchmarkPolicies(b *testing.B) {
 			for b.Loop() {
 				i := next % n
 				next++
-				if err := l.ReadRobots(&loaded[i], origins[i].Origin); err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, l.ReadRobots(&loaded[i], origins[i].Origin))
 			}
 			for i := range loaded { // what the loop did not come to
-				if err := l.ReadRobots(&loaded[i], origins[i].Origin); err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, l.ReadRobots(&loaded[i], origins[i].Origin))
 			}
 			total := float64(heapInUse() - before)
 			rules := 0

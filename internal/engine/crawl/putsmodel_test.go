@@ -12,6 +12,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/engine/remote"
 	"github.com/amble-crawler/amble/internal/testing/memnet"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -271,12 +272,8 @@ const longestHeld = 150 * time.Second
 func (m *putModel) finish(rt *rapid.T) {
 	m.active, m.delay = true, 0
 	start := time.Now()
-	if err := m.r.SetActive(m.t.Context(), true); err != nil {
-		rt.Fatal(err)
-	}
-	if err := m.r.SetDefaultDelay(m.t.Context(), 0); err != nil {
-		rt.Fatal(err)
-	}
+	must.Do(rt, m.r.SetActive(m.t.Context(), true))
+	must.Do(rt, m.r.SetDefaultDelay(m.t.Context(), 0))
 	stats := QueueStats{}
 	for name, h := range m.hosts {
 		if h.QueueSettings = (QueueSettings{}); m.hasURLs(name) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/output/archive"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -83,21 +84,12 @@ func keepMesh(b *testing.B, o Options, web *testweb.Web, m testweb.Mesh, kept st
 	if _, err := os.Stat(kept); err != nil {
 		part := o
 		part.DataDir = kept + ".part"
-		if err := os.RemoveAll(part.DataDir); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, os.RemoveAll(part.DataDir))
 		fillMesh(b, part, web, m)
-		if err := os.Rename(part.DataDir, kept); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, os.Rename(part.DataDir, kept))
 	}
-	whole, err := filepath.Abs(kept)
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := os.Symlink(whole, o.DataDir); err != nil {
-		b.Fatal(err)
-	}
+	whole := must.Get(filepath.Abs(kept))(b)
+	must.Do(b, os.Symlink(whole, o.DataDir))
 }
 
 // crawlAndKill starts a crawler, lets it make some hundred requests, and kills it. It returns what
@@ -114,9 +106,7 @@ func crawlAndKill(b *testing.B, dir string, web *testweb.Web, look func(pid int)
 	if look != nil {
 		look(child.Process.Pid)
 	}
-	if err := child.Process.Kill(); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, child.Process.Kill())
 	if err := <-done; err == nil {
 		b.Fatal("the child ended before it was killed")
 	}
@@ -131,21 +121,13 @@ func crawlAndKill(b *testing.B, dir string, web *testweb.Web, look func(pid int)
 
 // forgetCached takes a file out of the page cache.
 func forgetCached(b *testing.B, path string) {
-	f, err := os.Open(path)
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := errors.Join(f.Sync(), unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED), f.Close()); err != nil {
-		b.Fatal(err)
-	}
+	f := must.Get(os.Open(path))(b)
+	must.Do(b, errors.Join(f.Sync(), unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED), f.Close()))
 }
 
 // anonymousOf is the memory of a process less what is mapped from files.
 func anonymousOf(b *testing.B, pid int) int {
-	f, err := os.Open(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
-	if err != nil {
-		b.Fatal(err)
-	}
+	f := must.Get(os.Open(fmt.Sprintf("/proc/%d/smaps_rollup", pid)))(b)
 	defer f.Close()
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		var kib int

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/engine/sweep"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -19,10 +20,7 @@ func BenchmarkRetry(b *testing.B) {
 	o := DefaultOptions()
 	o.DataDir, o.Archive.Dir, o.MinFree, o.Storage.NoSync, o.Fetch.UserAgent = b.TempDir(), b.TempDir(), 0, true,
 		"amble-bench"
-	s, err := storage.Open(o.DataDir, o.Storage)
-	if err != nil {
-		b.Fatal(err)
-	}
+	s := must.Get(storage.Open(o.DataDir, o.Storage))(b)
 	each := *retryURLs / hosts
 	for h := range hosts {
 		var batch storage.Batch
@@ -38,25 +36,15 @@ func BenchmarkRetry(b *testing.B) {
 			batch.Done = append(batch.Done,
 				storage.Done{Host: storage.HostID(h + 1), Ordinal: uint32(i), Outcome: outcome})
 		}
-		if _, err := s.Commit(&batch); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(s.Commit(&batch))(b)
 	}
-	if err := s.Close(); err != nil {
-		b.Fatal(err)
-	}
-	r, err := OpenRetrier(o, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, s.Close())
+	r := must.Get(OpenRetrier(o, nil))(b)
 	defer r.Close()
 	selection := sweep.Selection{States: storage.In(storage.Failed)}
 	for b.Loop() {
 		began := time.Now()
-		counted, err := sweep.Count(context.Background(), r.store, selection, nil, noProgress)
-		if err != nil {
-			b.Fatal(err)
-		}
+		counted := must.Get(sweep.Count(context.Background(), r.store, selection, nil, noProgress))(b)
 		looked := time.Since(began)
 		began = time.Now()
 		done, err := r.Retry(context.Background(), selection, noProgress)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/engine/inspect"
 	"github.com/amble-crawler/amble/internal/engine/sweep"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
@@ -168,19 +169,14 @@ func TestRetrierDies(t *testing.T) {
 					o.Frontier.Politeness.Delay = 0
 					o.Frontier.Politeness.PerHost = 4
 					failedStore(t, o, web, all)
-					r, err := OpenRetrier(o, nil)
-					if err != nil {
-						t.Fatal(err)
-					}
+					r := must.Get(OpenRetrier(o, nil))(t)
 					r.most = most
 					r.store = &dyingStore{r.store, left, after}
 					done, err := r.Retry(context.Background(), sweep.Selection{}, noProgress)
 					if !errors.Is(err, errDied) || done.Back%most != 0 && done.Back != all {
 						t.Errorf("%+v, %v", done, err)
 					}
-					if err := r.Close(); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, r.Close())
 					crawl(t, o)
 					want := 1
 					if left == 1 && !after { // nothing of it was on disk
@@ -209,10 +205,7 @@ func TestRetrier(t *testing.T) {
 			t.Error("there is no database, and one is made")
 		}
 		failedStore(t, o, web, 1500)
-		r, err := OpenRetrier(o, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(OpenRetrier(o, nil))(t)
 		var steps []sweep.Retried
 		done, err := r.Retry(context.Background(), sweep.Selection{Pattern: regexp.MustCompile(`/1\d*$`)},
 			func(p sweep.Retried) error {
@@ -227,9 +220,7 @@ func TestRetrier(t *testing.T) {
 		if _, err := r.Retry(ctx, sweep.Selection{}, noProgress); !errors.Is(err, context.Canceled) {
 			t.Errorf("with a context that has ended: %v", err)
 		}
-		if err := r.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.Close())
 		checkNoMarks(t, o, sweep.MarkRetry)
 		n := 0
 		for _, outcome := range stored(t, o.DataDir) {

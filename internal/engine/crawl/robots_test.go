@@ -61,10 +61,7 @@ func robotsRoutes(robots http.Handler) testweb.Routes {
 // crawlOnce runs a crawl to its end, as a process of its own would.
 func crawlOnce(t testing.TB, o Options, seeds ...Seed) Summary {
 	t.Helper()
-	e, err := Open(o, testLog(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(Open(o, testLog(t)))(t)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	sum, err := e.Run(ctx, seeds)
@@ -133,10 +130,7 @@ func robotsOutcomes(t *testing.T, dir string, urls ...string) []storage.Outcome 
 	defer func() { _ = s.Close() }()
 	all := make([]storage.Outcome, len(urls))
 	for i, text := range urls {
-		u, err := weburl.Parse(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		u := must.Get(weburl.Parse(text))(t)
 		head, _, err := s.Lookup(u)
 		if err != nil {
 			t.Fatal(err)

@@ -163,10 +163,7 @@ func changeAtRandom(t *testing.T, o Options, web *testweb.Web, random *rand.Rand
 // changeStopped changes the seeds of a crawl that does not run.
 func changeStopped(t *testing.T, o Options, m seedModel, w SeedWish, unknown bool) {
 	t.Helper()
-	k, err := OpenSeeds(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(OpenSeeds(o))(t)
 	got, err := k.ChangeSeeds(t.Context(), w)
 	checkChange(t, m, &w, unknown, got, err)
 	all, err := StoredSeeds(k.store)

@@ -73,13 +73,8 @@ func checkSeedField(t *testing.T, serve func(...testweb.Site) *testweb.Web, fiel
 	o := testOptions(t, web)
 	o.Sitemaps.Follow = strings.Contains(field, "links=")
 	s := givenAs(t, web.URL("www.example.com", path)+" "+field)
-	e, err := Open(o, testLog(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err = e.Run(t.Context(), []Seed{s}); err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(Open(o, testLog(t)))(t)
+	must.Get(e.Run(t.Context(), []Seed{s}))(t)
 	must.Do(t, e.Close())
 	var known []string
 	for url := range stored(t, o.DataDir) {
@@ -151,10 +146,7 @@ func TestBareHost(t *testing.T) {
 			}
 			return dial(ctx, network, address)
 		}
-		e, err := Open(o, testLog(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(Open(o, testLog(t)))(t)
 		sum, err := e.Run(t.Context(), []Seed{givenAs(t, "old.test scope=prefix tags=old")})
 		if err != nil || sum.Seeds.Failed {
 			t.Fatalf("%+v: %v", sum.Seeds, err)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
@@ -84,9 +85,7 @@ func TestSeedPages(t *testing.T) {
 		}
 		set := func(most uint32) func(*Engine) {
 			return func(e *Engine) {
-				if _, err := e.ChangeSeeds(context.Background(), SeedWish{Add: []Seed{limited(most)}}); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(e.ChangeSeeds(context.Background(), SeedWish{Add: []Seed{limited(most)}}))(t)
 				time.Sleep(time.Minute) // the URLs that come back have their turn
 			}
 		}

@@ -215,10 +215,7 @@ func TestWhyAHostIsBusy(t *testing.T) {
 		testkit.Until(t, "the lookup failed", func() bool { return failing(e.View()) })
 		testkit.Until(t, "it is counted", func() bool { return e.Status().Errors["dns_not_found"] > 0 })
 		stop()
-		s, err := storage.Open(o.DataDir, storage.Options{ReadOnly: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(storage.Open(o.DataDir, storage.Options{ReadOnly: true}))(t)
 		defer s.Close()
 		fo := o.Frontier
 		if v := inspect.New(s,

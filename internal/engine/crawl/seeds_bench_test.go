@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/output/archive"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
 
@@ -33,10 +34,7 @@ func BenchmarkChangeSeeds(b *testing.B) {
 		first, more := seedList(b, list[:hosts]...), seedList(b, list[hosts:]...)
 		for b.Loop() {
 			o.DataDir = b.TempDir()
-			e, err := Open(o, testLog(b))
-			if err != nil {
-				b.Fatal(err)
-			}
+			e := must.Get(Open(o, testLog(b)))(b)
 			ctx, cancel := context.WithCancel(b.Context())
 			ended := make(chan error, 1)
 			go func() { _, err := e.Run(ctx, first); ended <- err }()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/testing/memnet"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
 
@@ -44,10 +45,7 @@ func TestSlowdownIsReported(t *testing.T) {
 		web := testweb.Serve(t, testweb.Config{Network: network, Sites: sites})
 		o := testOptions(t, web)
 		o.Frontier.Politeness.Delay, o.GiveUpAfter = 2*time.Second, time.Hour
-		e, err := Open(o, testLog(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(Open(o, testLog(t)))(t)
 		var list []Seed
 		for _, s := range seedsOf(web, hosts) {
 			list = append(list, seed(t, s))

@@ -42,10 +42,7 @@ func TestBreakOff(t *testing.T) {
 		o := testOptions(t, web)
 		o.ShutdownGrace = 50 * time.Millisecond
 		o.Frontier.Politeness.Delay = 500 * time.Millisecond
-		e, err := Open(o, testLog(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(Open(o, testLog(t)))(t)
 		ctx, cancel := context.WithCancel(context.Background())
 		var stopped time.Time
 		go func() {
@@ -120,10 +117,7 @@ func TestStoppedBeforeItBegan(t *testing.T) {
 			if n := web.Served(); n != 0 {
 				t.Errorf("%d requests were made", n)
 			}
-			s, err := storage.Open(o.DataDir, storage.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := must.Get(storage.Open(o.DataDir, storage.Options{}))(t)
 			u := seed(t, web.URL("a.test", "/")).URL
 			_, err = s.Commit(
 				&storage.Batch{Found: []storage.Found{{URL: u, Fingerprint: s.Fingerprint(u), Seed: true}}})
@@ -223,16 +217,10 @@ func TestFailedCommit(t *testing.T) {
 // failCommit runs a crawl in which the commit of its nth outcome fails for good.
 func failCommit(t *testing.T, web *testweb.Web, o Options, n int64, seeds ...Seed) {
 	t.Helper()
-	s, err := storage.Open(o.DataDir, storage.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(storage.Open(o.DataDir, storage.Options{}))(t)
 	failing := &failingStore{store: s, err: errors.New("broken disk"), web: web, patience: 500}
 	failing.left.Store(n)
-	e, err := open(o, failing, testLog(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(open(o, failing, testLog(t)))(t)
 	sum, err := e.Run(context.Background(), seeds)
 	if !errors.Is(err, failing.err) || sum.Stopped() {
 		t.Errorf("stopped: %t, error: %v", sum.Stopped(), err)

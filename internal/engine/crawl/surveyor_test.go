@@ -10,6 +10,7 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/survey"
 	"github.com/amble-crawler/amble/internal/engine/inspect"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -17,14 +18,8 @@ import (
 // host once.
 func TestSurveyInSteps(t *testing.T) {
 	o := DefaultOptions()
-	f, err := frontier.New(o.Frontier, frontier.NewScope(frontier.ModeAny, nil, nil), time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := storage.Open(t.TempDir(), storage.Options{NoSync: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(frontier.New(o.Frontier, frontier.NewScope(frontier.ModeAny, nil, nil), time.Now()))(t)
+	s := must.Get(storage.Open(t.TempDir(), storage.Options{NoSync: true}))(t)
 	defer s.Close()
 	const hosts = 10*survey.StepHosts + 7
 	var b storage.Batch
@@ -32,12 +27,8 @@ func TestSurveyInSteps(t *testing.T) {
 		u := seed(t, fmt.Sprintf("http://h%d.test/", i)).URL
 		b.Found = append(b.Found, storage.Found{URL: u, Fingerprint: s.Fingerprint(u), At: time.Now()})
 	}
-	if _, err := s.Commit(&b); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Hosts(func(h *storage.Host) error { return f.Restore(h, time.Now()) }); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Commit(&b))(t)
+	must.Do(t, s.Hosts(func(h *storage.Host) error { return f.Restore(h, time.Now()) }))
 	o.fill()
 	e := new(Engine)
 	e.o, e.store, e.table, e.shared = o, s, survey.NewTable(), testShared(&o)
@@ -93,11 +84,8 @@ func TestHostsOfStart(t *testing.T) {
 			}
 			if begins {
 				d := testDispatcher(t)
-				f, newErr := frontier.New(frontier.DefaultOptions(),
-					frontier.NewScope(frontier.ModeAny, nil, nil), time.Now())
-				if newErr != nil {
-					t.Fatal(newErr)
-				}
+				f := must.Get(frontier.New(frontier.DefaultOptions(),
+					frontier.NewScope(frontier.ModeAny, nil, nil), time.Now()))(t)
 				d.surveyor.Frontier, d.surveyor.Store, d.surveyor.Table = f, manyHosts{}, e.table
 				e.mailbox.Store(d.mailbox)
 				close(e.ready)

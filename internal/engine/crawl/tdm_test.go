@@ -202,10 +202,7 @@ func checkTDMFileIsFetchedAgain(t *testing.T, network *memnet.Network) {
 		if int(got.Status) != test.status || got.At.Before(now) {
 			t.Errorf("%d days later the file is %+v, want status %d", i+1, got, test.status)
 		}
-		s, err := storage.Open(o.DataDir, storage.Options{ReadOnly: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(storage.Open(o.DataDir, storage.Options{ReadOnly: true}))(t)
 		mark, err := s.Mark(marks.TDM + parse(t, u).Origin().String())
 		if err != nil || (mark != nil) != test.kept {
 			t.Errorf("after %d the mark is %s, %v", test.status, mark, err)

@@ -111,15 +111,9 @@ func TestHeavyHoldsSurviveKill(t *testing.T) {
 	if n := len(web.Requests().Host("good.test").Pages()); n < 301 {
 		t.Errorf("%d pages of the other host", n)
 	}
-	s, err := storage.Open(o.DataDir, storage.Options{ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(storage.Open(o.DataDir, storage.Options{ReadOnly: true}))(t)
 	defer s.Close()
-	h, err := s.HostByName("parked.test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(s.HostByName("parked.test"))(t)
 	state, err := politeness.DecodeState(h.Politeness)
 	now := time.Now()
 	if err != nil || !politeness.NewHost(&o.Frontier.Politeness, state, now).Explain(now).Parked {

@@ -15,6 +15,7 @@ import (
 	"github.com/amble-crawler/amble/internal/modules/audit"
 	"github.com/amble-crawler/amble/internal/rules/wall"
 	"github.com/amble-crawler/amble/internal/testing/memnet"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/internal/testing/zoo"
 	"github.com/amble-crawler/amble/internal/web/fetch"
@@ -37,10 +38,7 @@ func newWallWeb(t *testing.T, network *memnet.Network) *wallWeb {
 // add adds a host.
 func (w *wallWeb) add(t *testing.T, name string, wall zoo.Wall) {
 	t.Helper()
-	visits, err := w.zoo.AddWall(name, wall)
-	if err != nil {
-		t.Fatal(err)
-	}
+	visits := must.Get(w.zoo.AddWall(name, wall))(t)
 	w.visits[name] = visits
 	w.seeds = append(w.seeds, w.zoo.URL(name))
 }
@@ -231,9 +229,7 @@ func crawlThroughWall(t *testing.T, lasts time.Duration, daily int, limits ...ti
 		w.add(t, "refusal", zoo.Wall{Kind: "refusal", Pages: 40, Open: 15, Lasts: lasts})
 		o := w.options(t)
 		for _, limit := range limits {
-			if _, err := crawlFor(t, o, limit, w.seeds...); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(crawlFor(t, o, limit, w.seeds...))(t)
 		}
 		crawl(t, o, w.seeds...)
 		checkAudit(t, o)

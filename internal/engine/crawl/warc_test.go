@@ -73,23 +73,15 @@ func checkArchive(t testing.TB, o Options) {
 // page reads the newest capture of a URL.
 func page(t testing.TB, dir, url string) (head, body string, s *warcfiles.Stored) {
 	t.Helper()
-	c, err := warcfiles.OpenCollection(dir, formats.All())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(warcfiles.OpenCollection(dir, formats.All()))(t)
 	e, err := c.Find(context.Background(), url, time.Time{})
 	if err != nil {
 		t.Fatalf("%s: %v", url, err)
 	}
-	if s, err = c.Open(context.Background(), e); err != nil {
-		t.Fatal(err)
-	}
+	s = must.Get(c.Open(context.Background(), e))(t)
 	t.Cleanup(func() { s.Close() })
 	r := io.MultiReader(bytes.NewReader(s.BodyHead), s.Body)
-	resp, err := http.ReadResponse(bufio.NewReader(r), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(http.ReadResponse(bufio.NewReader(r), nil))(t)
 	b, err := io.ReadAll(resp.Body)
 	if err != nil && s.Truncated == "" {
 		t.Fatal(err)
@@ -380,14 +372,8 @@ func TestBrokenAnswers(t *testing.T) {
 			if _, odd := want[path]; !odd || path == "/robots.txt" && why == "" {
 				return
 			}
-			block, err := io.ReadAll(rec.Block)
-			if err != nil {
-				t.Fatal(err)
-			}
-			answer, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(block)), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			block := must.Get(io.ReadAll(rec.Block))(t)
+			answer := must.Get(http.ReadResponse(bufio.NewReader(bytes.NewReader(block)), nil))(t)
 			body, err := io.ReadAll(answer.Body)
 			kept := begin
 			if why == "unspecified" {

@@ -10,6 +10,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/marks"
 	"github.com/amble-crawler/amble/internal/rules/recrawl"
 	"github.com/amble-crawler/amble/internal/testing/memnet"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -63,27 +64,15 @@ func TestYield(t *testing.T) {
 		if changes := all.Recrawls - all.Unchanged; changes < 4 || changes > uint64(changing.Load()) {
 			t.Errorf("%+v, and %d requests for a page that changes", all, changing.Load())
 		}
-		s, err := storage.Open(o.DataDir, storage.Options{ReadOnly: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(storage.Open(o.DataDir, storage.Options{ReadOnly: true}))(t)
 		defer s.Close()
-		h, err := s.HostByName("a.test")
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := must.Get(s.HostByName("a.test"))(t)
 		known, err := recrawl.DecodeSite(h.Site)
 		if got := known.Yield(); err != nil || got != all {
 			t.Errorf("the host has %+v (%v), want %+v", got, err, all)
 		}
-		encoded, err := s.Mark(marks.Plan)
-		if err != nil {
-			t.Fatal(err)
-		}
-		plan, err := recrawl.New(*o.Recrawl)
-		if err != nil {
-			t.Fatal(err)
-		}
+		encoded := must.Get(s.Mark(marks.Plan))(t)
+		plan := must.Get(recrawl.New(*o.Recrawl))(t)
 		if err := plan.Restore(encoded); err != nil || plan.Yield() != all {
 			t.Errorf("the plan has %+v (%v), want %+v", plan.Yield(), err, all)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/engine/inspect"
 	"github.com/amble-crawler/amble/internal/testing/memnet"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/internal/testing/zoo"
 	"github.com/amble-crawler/amble/internal/web/fetch"
@@ -209,16 +210,10 @@ func isNotPrintable(r rune) bool { return r < ' ' || r > '~' }
 // hostErrors is what the store has counted for hosts.
 func hostErrors(t testing.TB, dir string, hosts ...string) (counts []map[string]uint32) {
 	t.Helper()
-	s, err := storage.Open(dir, storage.Options{ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(storage.Open(dir, storage.Options{ReadOnly: true}))(t)
 	defer s.Close()
 	for _, name := range hosts {
-		h, err := s.HostByName(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := must.Get(s.HostByName(name))(t)
 		m := make(map[string]uint32)
 		for _, e := range h.Errors {
 			m[inspect.ReasonName(e.Reason)] = e.Count
@@ -257,10 +252,7 @@ func watchHeap() (most func() uint64) {
 // newZoo adds a zoo to a web.
 func newZoo(t testing.TB, web *testweb.Web) *zoo.Zoo {
 	t.Helper()
-	z, err := zoo.New(web, zoo.Config{Clock: zoo.Clock{Now: time.Now, Sleep: time.Sleep}, Shrink: zooShrink})
-	if err != nil {
-		t.Fatal(err)
-	}
+	z := must.Get(zoo.New(web, zoo.Config{Clock: zoo.Clock{Now: time.Now, Sleep: time.Sleep}, Shrink: zooShrink}))(t)
 	return z
 }
 

@@ -167,9 +167,7 @@ func BenchmarkHostPage(b *testing.B) {
 		b.Run(fmt.Sprintf("hosts=%d/sort=%s/state=%s/contains=%s/limit=%d", n, q.Sort, q.State, q.Contains, q.Limit),
 			func(b *testing.B) {
 				for b.Loop() {
-					if _, err := v.HostPage(context.Background(), q); err != nil {
-						b.Fatal(err)
-					}
+					must.Get(v.HostPage(context.Background(), q))(b)
 				}
 			})
 	}
@@ -177,24 +175,16 @@ func BenchmarkHostPage(b *testing.B) {
 
 // BenchmarkURLPage is a page for which as many URLs are looked at as may be, and none is found.
 func BenchmarkURLPage(b *testing.B) {
-	s, err := storage.Open(b.TempDir(), storage.Options{NoSync: true})
-	if err != nil {
-		b.Fatal(err)
-	}
+	s := must.Get(storage.Open(b.TempDir(), storage.Options{NoSync: true}))(b)
 	defer s.Close()
 	const n, examined = 200_000, 20_000
 	for from := 0; from < n; from += 20_000 {
 		var batch storage.Batch
 		for i := range 20_000 {
-			u, err := weburl.Parse(fmt.Sprintf("http://h%d.test/some/path/%d", i%1000, from+i))
-			if err != nil {
-				b.Fatal(err)
-			}
+			u := must.Get(weburl.Parse(fmt.Sprintf("http://h%d.test/some/path/%d", i%1000, from+i)))(b)
 			batch.Found = append(batch.Found, storage.Found{URL: u, Fingerprint: s.Fingerprint(u), At: now})
 		}
-		if _, err := s.Commit(&batch); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(s.Commit(&batch))(b)
 	}
 	v := New(s, testOptions())
 	state, reason := storage.Queued, storage.ReasonRobots // no URL has both, though every host has some of the state

@@ -160,10 +160,7 @@ func BenchmarkRecrawlPlan(b *testing.B) {
 			if size.hosts > 100_000 && testing.Short() {
 				b.Skip("takes half a minute to fill the store")
 			}
-			s, err := storage.Open(b.TempDir(), storage.Options{NoSync: true})
-			if err != nil {
-				b.Fatal(err)
-			}
+			s := must.Get(storage.Open(b.TempDir(), storage.Options{NoSync: true}))(b)
 			defer s.Close()
 			o := recrawl.DefaultOptions()
 			planPages(b, s, o, size.hosts, size.pages)
@@ -193,10 +190,7 @@ func heapBytes() uint64 {
 
 // planPages puts planned pages into a store.
 func planPages(b *testing.B, s *storage.Store, o recrawl.Options, hosts, pages int) {
-	plan, err := recrawl.New(o)
-	if err != nil {
-		b.Fatal(err)
-	}
+	plan := must.Get(recrawl.New(o))(b)
 	var batch storage.Batch
 	var site recrawl.Site
 	for host := range hosts {
@@ -213,17 +207,12 @@ func planPages(b *testing.B, s *storage.Store, o recrawl.Options, hosts, pages i
 		}
 		encoded, _ := plan.AppendBinary(nil)
 		batch.Marks = map[string][]byte{markPlan: encoded}
-		if _, err := s.Commit(&batch); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(s.Commit(&batch))(b)
 		batch = storage.Batch{}
 	}
 }
 
 func foundIn(b *testing.B, s *storage.Store, text string) storage.Found {
-	u, err := weburl.Parse(text)
-	if err != nil {
-		b.Fatal(err)
-	}
+	u := must.Get(weburl.Parse(text))(b)
 	return storage.Found{URL: u, Fingerprint: s.Fingerprint(u), At: now}
 }

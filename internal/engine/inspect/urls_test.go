@@ -98,10 +98,7 @@ func TestPages(t *testing.T) {
 
 func TestURLStory(t *testing.T) {
 	v := New(fill(t), testOptions())
-	u, err := v.URL(context.Background(), testkit.Parse(t, "http://done.test/"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(v.URL(context.Background(), testkit.Parse(t, "http://done.test/")))(t)
 	if u.State != "fetched" || u.Status != 200 || u.Digest != "sha256:2cf24dba5fb0a30e" || u.ETag != `"x"` ||
 		u.LastModified != "yesterday" ||
 		!u.LastFetched.Equal(now) || !u.Judged.IsZero() || u.Robots.Allowed ||
@@ -229,10 +226,7 @@ func TestFirstSeenOfUnknown(t *testing.T) {
 	s := fill(t)
 	v := New(s, testOptions())
 	for text, known := range map[string]bool{"http://ready.test/1": true, "http://ready.test/nobody": false} {
-		u, err := weburl.Parse(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		u := must.Get(weburl.Parse(text))(t)
 		story, err := v.URL(context.Background(), u)
 		if err != nil || story.Known != known {
 			t.Fatalf("%s: %+v, %v", text, story, err)

@@ -203,10 +203,7 @@ func TestLiveHosts(t *testing.T) {
 
 func TestHostStory(t *testing.T) {
 	v := New(fill(t), testOptions())
-	h, err := v.Host(context.Background(), "slow.test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(v.Host(context.Background(), "slow.test"))(t)
 	if h.Politeness.DelayReason != "crawl-delay" || h.Politeness.Delay != 30 ||
 		!h.Politeness.Until.Equal(now.Add(29*time.Second)) ||
 		h.Politeness.Source != "http://slow.test/robots.txt line 7: crawl-delay : 30" {
@@ -235,10 +232,7 @@ func TestHostStory(t *testing.T) {
 
 func TestHostAsJSONAndBack(t *testing.T) {
 	v := New(fill(t), testOptions())
-	h, err := v.Host(context.Background(), "ready.test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(v.Host(context.Background(), "ready.test"))(t)
 	body, err := json.Marshal(h)
 	if err != nil || !bytes.Contains(body, []byte(`"urls":{"denied":1,"failed":1,"queued":1}`)) {
 		t.Errorf("%s, %v", body, err)

@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/fetch"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/politeness"
@@ -177,14 +178,11 @@ func TestAnything(t *testing.T) {
 // readBytes reads a file of the log that is in memory, as if another followed it.
 func readBytes(t *rapid.T, file []byte) (got []*Request, s Summary) {
 	t.Helper()
-	err := s.read(newFrames("file", bytes.NewReader(file)), false, make(map[string]int), func(r *Request) error {
+	must.Do(t, s.read(newFrames("file", bytes.NewReader(file)), false, make(map[string]int), func(r *Request) error {
 		c := *r
 		got = append(got, &c)
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return got, s
 }
 

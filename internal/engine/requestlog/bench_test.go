@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 func BenchmarkAppend(b *testing.B) {
@@ -26,9 +28,7 @@ func BenchmarkAppend(b *testing.B) {
 				r.Start = r.End.Add(-100 * time.Millisecond)
 				r.Decided = r.Start.Add(-30 * time.Microsecond)
 				r.LedgerOffset = uint64(1000 + 80*n)
-				if err := l.Append(r); err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, l.Append(r))
 				n++
 			}
 			_, s := readAllBench(b, dir)
@@ -39,10 +39,7 @@ func BenchmarkAppend(b *testing.B) {
 
 func readAllBench(b *testing.B, dir string) (time.Duration, Summary) {
 	start := time.Now()
-	s, err := Read(dir, Query{}, func(*Request) error { return nil })
-	if err != nil {
-		b.Fatal(err)
-	}
+	s := must.Get(Read(dir, Query{}, func(*Request) error { return nil }))(b)
 	took := time.Since(start)
 	b.ReportMetric(float64(took.Nanoseconds())/float64(s.Requests), "ns/read")
 	return took, s

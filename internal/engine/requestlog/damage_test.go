@@ -35,10 +35,7 @@ func anyDamage() *rapid.Generator[damagedFile] {
 			case 3:
 				d.file = e.lost(d.file, 0)
 			}
-			u, err := weburl.Parse(fmt.Sprintf("http://h%d.test/%d", rapid.IntRange(0, 5).Draw(t, "host"), i))
-			if err != nil {
-				t.Fatal(err)
-			}
+			u := must.Get(weburl.Parse(fmt.Sprintf("http://h%d.test/%d", rapid.IntRange(0, 5).Draw(t, "host"), i)))(t)
 			end := began.Add(time.Duration(i) * time.Second)
 			r := &Request{
 				URL: u, LedgerOffset: uint64(i), Sent: true, Status: 200,

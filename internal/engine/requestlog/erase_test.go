@@ -43,10 +43,7 @@ func erasable(t *rapid.T, n int) *Request {
 // with what was read before.
 func TestErase(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		dir, err := os.MkdirTemp("", "requests")
-		if err != nil {
-			t.Fatal(err)
-		}
+		dir := must.Get(os.MkdirTemp("", "requests"))(t)
 		defer os.RemoveAll(dir)
 		n := rapid.IntRange(0, 60).Draw(t, "requests")
 		for serial := 1; serial <= 2; serial++ {
@@ -71,9 +68,7 @@ func TestErase(t *testing.T) {
 			if len(b) > 200 && rapid.IntRange(0, 3).Draw(t, "damage") == 0 {
 				b[rapid.IntRange(100, len(b)-1).Draw(t, "at")] ^= 0x55
 			}
-			if err := os.WriteFile(path(dir, serial), b, 0o640); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(path(dir, serial), b, 0o640))
 		}
 		names := weburl.Names{Name: "b.test", Below: rapid.Bool().Draw(t, "below")}
 		before := describeLog(t, dir, &names)
@@ -84,9 +79,7 @@ func TestErase(t *testing.T) {
 				return nil
 			}
 		}
-		if err := Erase(dir, names, true, collect(&counted)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, Erase(dir, names, true, collect(&counted)))
 		if err := Erase(dir, names, false, collect(&erased)); err != nil || erased != counted {
 			t.Fatalf("%+v were erased, %+v counted: %v", erased, counted, err)
 		}
@@ -106,7 +99,7 @@ func TestErase(t *testing.T) {
 
 // describeLog reads a log, as it should be without names if they are given.
 func describeLog(t *rapid.T, dir string, without *weburl.Names) (lines []string) {
-	_, err := Read(dir, Query{}, func(r *Request) error {
+	must.Get(Read(dir, Query{}, func(r *Request) error {
 		c := *r
 		var body []byte
 		record := ""
@@ -137,24 +130,15 @@ func describeLog(t *rapid.T, dir string, without *weburl.Names) (lines []string)
 			version, c.starts.Wall.UnixNano(), c.starts.since, c.ends.Wall.UnixNano(), c.ends.since,
 			c.Process.Began.UnixNano()))
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return lines
 }
 
 // unpackedLog returns the bytes of all files, and the bodies in them.
 func unpackedLog(t *rapid.T, dir string) (texts [][]byte) {
-	files, err := list(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(list(dir))(t)
 	for _, f := range files {
-		b, err := os.ReadFile(path(dir, f.serial))
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(os.ReadFile(path(dir, f.serial)))(t)
 		texts = append(texts, b)
 		d := newFileDecoder(make(map[string]int))
 		for r := newFrames("", bytes.NewReader(b)); ; {

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/web/fetch"
 	"github.com/amble-crawler/amble/robots"
@@ -94,14 +95,9 @@ func liftStore(t *testing.T) *storage.Store {
 		URL: "http://a.test/robots.txt", Status: 200,
 		Body: []byte("User-agent: *\nDisallow: /\nUser-agent: news\nDisallow: /denied/\n"),
 	}, someTime)
-	encoded, err := record.AppendBinary(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	encoded := must.Get(record.AppendBinary(nil))(t)
 	b.Policies = []storage.Policy{{Origin: testkit.Parse(t, "http://a.test/").Origin(), Record: encoded}}
-	if _, err := s.Commit(&b); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Commit(&b))(t)
 	return s
 }
 
@@ -113,9 +109,7 @@ func TestLifts(t *testing.T) {
 	)
 	ca := filepath.Join(t.TempDir(), "ca.pem")
 	writeCA := func(text string) {
-		if err := os.WriteFile(ca, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(ca, []byte(text), 0o600))
 	}
 	ranges := func(texts ...string) (list []netip.Prefix) {
 		for _, text := range texts {
@@ -123,14 +117,8 @@ func TestLifts(t *testing.T) {
 		}
 		return list
 	}
-	credential, err := fetch.ParseCredential("http://a.test basic me:secret")
-	if err != nil {
-		t.Fatal(err)
-	}
-	other, err := fetch.ParseCredential("http://b.test basic me:secret")
-	if err != nil {
-		t.Fatal(err)
-	}
+	credential := must.Get(fetch.ParseCredential("http://a.test basic me:secret"))(t)
+	other := must.Get(fetch.ParseCredential("http://b.test basic me:secret"))(t)
 	for _, c := range []struct {
 		name          string
 		before, after func(o *testSettings)
@@ -192,19 +180,13 @@ func TestLifts(t *testing.T) {
 				}
 				lifts := o.lifts(t, s)
 				lifted, _ := kept.lifted(lifts, s.Counters())
-				w, err := NewRetry(s, Command{Lifted: lifted}, lifts, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				w := must.Get(NewRetry(s, Command{Lifted: lifted}, lifts, nil))(t)
 				page, end, err := w.Walk(t.Context(), s, slog.New(slog.DiscardHandler), someTime)
 				if err != nil || !end {
 					t.Fatal(end, err)
 				}
 				for i := range page {
-					u, err := s.URL(1, page[i].Ordinal)
-					if err != nil {
-						t.Fatal(err)
-					}
+					u := must.Get(s.URL(1, page[i].Ordinal))(t)
 					paths = append(paths, u.RequestURI()[1:])
 				}
 				return paths, valuesOf(lifts)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/rules/wall"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/web/fetch"
 	"github.com/amble-crawler/amble/robots"
@@ -21,10 +22,7 @@ var someTime = time.Unix(1_800_000_000, 0)
 
 // TestMarks holds the names and values of the marks: a later version has to read them.
 func TestMarks(t *testing.T) {
-	retry, err := NewRetry(nil, Command{Lifted: []string{"fetch.ports"}}, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	retry := must.Get(NewRetry(nil, Command{Lifted: []string{"fetch.ports"}}, nil, nil))(t)
 	source := Source{}
 	recheck, drop := source.Recheck(frontier.Recheck{Host: 7, Origin: 2}), NewDrop(7, 300)
 	recheck.at.Ordinal, drop.at.Ordinal = 258, 1
@@ -90,9 +88,7 @@ func TestRetryStepIsBounded(t *testing.T) {
 					Outcome: storage.Outcome{State: storage.Failed,
 						Reason: storage.ReasonFetch + storage.Reason(fetch.KindTLS)}})
 		}
-		if _, err := s.Commit(&b); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Commit(&b))(t)
 	}
 	for _, c := range []struct {
 		selection   Selection
@@ -136,9 +132,7 @@ func TestRetryMark(t *testing.T) {
 		t.Errorf("the mark is %s", got)
 	}
 	ofSeed := &Selection{Contains: "/a"}
-	if err := ofSeed.OfSeed("http://a.test/", "news"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, ofSeed.OfSeed("http://a.test/", "news"))
 	w = Command{Selection: ofSeed}
 	text := w.Encode()
 	if want := `{"selection":{"contains":"/a","seed":"http://a.test/","tag":"news"}}`; string(text) != want {
@@ -200,9 +194,7 @@ func TestSecondRecheckReadsTooEarly(t *testing.T) {
 	s := testkit.OpenStore(t)
 	commit := func(b storage.Batch) {
 		t.Helper()
-		if _, err := s.Commit(&b); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Commit(&b))(t)
 	}
 	u := testkit.Parse(t, "http://a.test/x")
 	commit(storage.Batch{Found: []storage.Found{{URL: u, Fingerprint: s.Fingerprint(u)}}})

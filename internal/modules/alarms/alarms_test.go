@@ -13,6 +13,7 @@ import (
 	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/service/server"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // healthy is the status of a crawl that needs nobody.
@@ -171,10 +172,7 @@ func TestMerge(t *testing.T) {
 
 // TestDocs: docs/OPERATING.md has the table.
 func TestDocs(t *testing.T) {
-	text, err := os.ReadFile("../../../docs/OPERATING.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../../../docs/OPERATING.md"))(t)
 	_, section, _ := strings.Cut(string(text), "\n## Alarms\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	var want strings.Builder

@@ -530,10 +530,7 @@ func TestDamagedLog(t *testing.T) {
 	}
 	w.close()
 	name := filepath.Join(w.dir, "requests-0000000001.log")
-	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(name))(t)
 	text[len(text)/2] ^= 1
 	must.Do(t, os.WriteFile(name, text, 0o600))
 	r, err := Run(context.Background(), [][]string{{w.dir}}, Options{Robots: robots.DefaultOptions()})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/engine/requestlog"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
@@ -46,29 +47,18 @@ func heap() float64 {
 // writeLog writes requests to one host after the other, a second apart for each of them.
 func writeLog(b *testing.B, dir string, hosts, requests int) {
 	b.Helper()
-	l, err := requestlog.Open(dir, requestlog.DefaultOptions(),
-		requestlog.Process{Began: began, Uptime: 1, Boot: "boot", Tokens: []string{"amble"}, Obey: true})
-	if err != nil {
-		b.Fatal(err)
-	}
+	l := must.Get(requestlog.Open(dir, requestlog.DefaultOptions(),
+		requestlog.Process{Began: began, Uptime: 1, Boot: "boot", Tokens: []string{"amble"}, Obey: true}))(b)
 	p := policy(rules, began)
 	for i := range requests {
 		end := began.Add(time.Duration(i) * 2 * time.Second / time.Duration(hosts))
-		u, err := weburl.Parse(fmt.Sprintf("http://www.host%d.example/articles/2026/a-title-of-some-length-%d",
-			i%hosts, i))
-		if err != nil {
-			b.Fatal(err)
-		}
-		err = l.Append(&requestlog.Request{URL: u,
+		u := must.Get(weburl.Parse(fmt.Sprintf("http://www.host%d.example/articles/2026/a-title-of-some-length-%d",
+			i%hosts, i)))(b)
+		must.Do(b, l.Append(&requestlog.Request{URL: u,
 			Address: netip.AddrFrom4([4]byte{192, 0, byte(i % hosts / 256), byte(i % hosts)}), Sent: true, Status: 200,
 			Start: end.Add(-100 * time.Millisecond), Decided: end.Add(-101 * time.Millisecond), End: end, Bytes: 20_000,
 			Delay:       time.Second,
-			DelayReason: politeness.ReasonCrawlDelay, Allowed: true, Policy: p})
-		if err != nil {
-			b.Fatal(err)
-		}
+			DelayReason: politeness.ReasonCrawlDelay, Allowed: true, Policy: p}))
 	}
-	if err := l.Close(); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, l.Close())
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/amble-crawler/amble/internal/modules/warc/warcfiles"
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/output/formats"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/robots"
@@ -93,25 +94,17 @@ func killedCrawl(t testing.TB) (dir string, web *testweb.Web) {
 	}})
 	<-hang
 	<-hang
-	if err := child.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, child.Process.Kill())
 	<-done
 	crashes := filepath.Join(dir, "data", crawl.CrashDir)
-	if err := os.MkdirAll(crashes, 0o750); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(crashes, 0o750))
 	for name, text := range map[string]string{"1.crash": "url: http://zebra.test/1\n",
 		"2.crash": "url: http://a.test/1\n"} {
-		if err := os.WriteFile(filepath.Join(crashes, name), []byte(text), 0o640); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(crashes, name), []byte(text), 0o640))
 	}
 	for _, name := range []string{"amble.db.compact", "amble.db.erase", "amble.db.upgrade", "amble.db.snapshot",
 		"starts.log.new"} {
-		if err := os.WriteFile(filepath.Join(dir, "data", name), []byte("zebra.test"), 0o640); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, "data", name), []byte("zebra.test"), 0o640))
 	}
 	return dir, web
 }
@@ -121,12 +114,9 @@ func killedCrawl(t testing.TB) (dir string, web *testweb.Web) {
 func contents(t testing.TB, dir string, without weburl.Names) (lines []string) {
 	t.Helper()
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
-	s, err := storage.Open(filepath.Join(dir, "data"), storage.Options{ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(storage.Open(filepath.Join(dir, "data"), storage.Options{ReadOnly: true}))(t)
 	defer s.Close()
-	if err := s.Hosts(func(h *storage.Host) error {
+	must.Do(t, s.Hosts(func(h *storage.Host) error {
 		if strings.HasPrefix(h.Name, "<erased-") || without.Has(h.Name) {
 			return nil
 		}
@@ -150,27 +140,20 @@ func contents(t testing.TB, dir string, without weburl.Names) (lines []string) {
 			add("URL %s %+v via %s", h.Name, u, via)
 		})
 		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
-	seeds, err := s.Seeds()
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
+	seeds := must.Get(s.Seeds())(t)
 	for _, u := range seeds {
 		if !without.HasURL(u.URL) {
 			add("seed %s", u.URL)
 		}
 	}
-	if _, err := requestlog.Read(filepath.Join(dir, "data", requestlog.DirName), requestlog.Query{},
+	must.Get(requestlog.Read(filepath.Join(dir, "data", requestlog.DirName), requestlog.Query{},
 		func(q *requestlog.Request) error {
 			if !without.Has(q.URL.Host()) {
 				add("request %s %s %d %d %v %v", q.URL, q.Start, q.LedgerOffset, q.Status, q.Delay, q.Line)
 			}
 			return nil
-		}); err != nil {
-		t.Fatal(err)
-	}
+		}))(t)
 	return append(lines, records(t, dir, without)...)
 }
 
@@ -178,15 +161,9 @@ func contents(t testing.TB, dir string, without weburl.Names) (lines []string) {
 func records(t testing.TB, dir string, without weburl.Names) (lines []string) {
 	t.Helper()
 	output := filepath.Join(dir, "output")
-	files, err := filepath.Glob(filepath.Join(output, "*.jsonl*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(filepath.Glob(filepath.Join(output, "*.jsonl*")))(t)
 	for _, path := range files {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(path))(t)
 		for line := range strings.Lines(string(text)) {
 			_, url, _ := strings.Cut(line, `,"url":"`)
 			_, from, isLink := strings.Cut(line, `,"from":"`)
@@ -200,15 +177,9 @@ func records(t testing.TB, dir string, without weburl.Names) (lines []string) {
 			}
 		}
 	}
-	files, err = filepath.Glob(filepath.Join(output, "*.warc.gz*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	files = must.Get(filepath.Glob(filepath.Join(output, "*.warc.gz*")))(t)
 	for _, path := range files {
-		content, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		content := must.Get(os.ReadFile(path))(t)
 		for r := warc.NewReader(bytes.NewReader(content)); ; {
 			rec, err := r.Next()
 			if err == nil {
@@ -231,7 +202,7 @@ func records(t testing.TB, dir string, without weburl.Names) (lines []string) {
 // filesNaming returns the files that name a zebra in any form, as they are.
 func filesNaming(t testing.TB, dir string) (files []string) {
 	t.Helper()
-	if err := filepath.WalkDir(dir, func(path string, f fs.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(dir, func(path string, f fs.DirEntry, err error) error {
 		if err != nil || f.IsDir() {
 			return err
 		}
@@ -240,9 +211,7 @@ func filesNaming(t testing.TB, dir string) (files []string) {
 			files = append(files, path)
 		}
 		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return files
 }
 
@@ -266,27 +235,19 @@ func finish(t testing.TB, dir string, web *testweb.Web) {
 func copyDir(t testing.TB, from string) (to string) {
 	t.Helper()
 	to = t.TempDir()
-	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.CopyFS(to, os.DirFS(from)))
 	return to
 }
 
 // checkWhole checks the database and the output with the repository's own means.
 func checkWhole(t testing.TB, dir string) {
 	t.Helper()
-	s, err := storage.Open(filepath.Join(dir, "data"), storage.Options{ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(storage.Open(filepath.Join(dir, "data"), storage.Options{ReadOnly: true}))(t)
 	defer s.Close()
 	if err := s.Check(context.Background(), func(f storage.Finding) { t.Errorf("database: %s", f.Text) }); err != nil {
 		t.Error(err)
 	}
-	c, err := warcfiles.OpenCollection(filepath.Join(dir, "output"), formats.All())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(warcfiles.OpenCollection(filepath.Join(dir, "output"), formats.All()))(t)
 	if v, err := c.Verify(context.Background(), func(p warcfiles.Problem) { t.Errorf("output: %s", p) }); err != nil ||
 		v.Records == 0 {
 		t.Errorf("%+v: %v", v, err)
@@ -302,18 +263,12 @@ func TestErase(t *testing.T) {
 	o := eraseOptions(dir, web)
 	o.DryRun = true
 	before := filesNaming(t, dir)
-	counted, err := Run(context.Background(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	counted := must.Get(Run(context.Background(), o))(t)
 	if after := filesNaming(t, dir); !slices.Equal(after, before) || counted.IsEmpty() {
 		t.Errorf("a dry run has changed something, or counts nothing: %+v", counted)
 	}
 	o.DryRun = false
-	r, err := Run(context.Background(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(Run(context.Background(), o))(t)
 	compareReports(t, r, counted)
 	if len(r.Mentions) != 0 || len(r.Unreadable) != 0 {
 		t.Errorf("it is still named: %v, %v", r.Mentions, r.Unreadable)
@@ -335,9 +290,7 @@ func TestErase(t *testing.T) {
 		t.Errorf("tombstones of %d records, %d were erased", got, r.Records())
 	}
 	left := filepath.Join(dir, "data", storage.SnapshotFile)
-	if err := os.WriteFile(left, []byte("zebra.test"), 0o640); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(left, []byte("zebra.test"), 0o640))
 	again, err := Run(context.Background(), o)
 	if err != nil || !again.IsEmpty() {
 		t.Errorf("a second erasure finds %+v: %v", again, err)
@@ -345,10 +298,7 @@ func TestErase(t *testing.T) {
 	if left := filesNaming(t, filepath.Join(dir, "data")); len(left) != 0 {
 		t.Errorf("it is still named in %q, which the database does not know", left)
 	}
-	e, err := crawl.Open(o.Crawl, slog.New(slog.NewTextHandler(t.Output(), nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(crawl.Open(o.Crawl, slog.New(slog.NewTextHandler(t.Output(), nil))))(t)
 	ctx, stop := context.WithCancel(context.Background())
 	stop()
 	if _, err := e.Run(ctx, nil); err != nil {
@@ -394,10 +344,7 @@ func TestEraseWithoutDatabase(t *testing.T) {
 
 func tombstoned(t testing.TB, dir string) (records int) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(dir, "output", TombstoneFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join(dir, "output", TombstoneFile)))(t)
 	for line := range strings.Lines(string(text)) {
 		_, rest, _ := strings.Cut(line, `"records":{`)
 		rest, _, _ = strings.Cut(rest, "}")

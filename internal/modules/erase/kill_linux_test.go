@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/amble-crawler/amble/internal/engine/crawl"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
@@ -23,10 +24,7 @@ func TestKill(t *testing.T) { killAtSyncs(t, killEvery) }
 func killAtSyncs(t *testing.T, every int) {
 	dir, web := killedCrawl(t)
 	reference := copyDir(t, dir)
-	whole, err := Run(context.Background(), eraseOptions(reference, web))
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := must.Get(Run(context.Background(), eraseOptions(reference, web)))(t)
 	want := contents(t, reference, weburl.Names{})
 	kills := 0
 	for at := 1; ; at += every {
@@ -40,10 +38,7 @@ func killAtSyncs(t *testing.T, every int) {
 		}
 		kills++
 		o := eraseOptions(dir, web)
-		j, err := openJournal(o.Crawl.DataDir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		j := must.Get(openJournal(o.Crawl.DataDir))(t)
 		if j != nil {
 			if _, err := crawl.Open(o.Crawl, slog.New(slog.DiscardHandler)); !errors.Is(err, crawl.ErrErasing) {
 				t.Errorf("sync %d: a crawl begins meanwhile: %v", at, err)
@@ -57,9 +52,7 @@ func killAtSyncs(t *testing.T, every int) {
 			}
 			compareReports(t, r, whole)
 		} else if at < 4 { // not begun
-			if _, err := Run(context.Background(), o); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(Run(context.Background(), o))(t)
 		}
 		if got := contents(t, dir, weburl.Names{}); !slices.Equal(got, want) {
 			t.Fatalf("sync %d: what is left differs:\n%s", at, difference(got, want))

@@ -24,15 +24,9 @@ import (
 // restart hold, the erased one too when it is found again.
 func TestNewErasure(t *testing.T) {
 	dir := t.TempDir()
-	s, err := storage.Open(dir, storage.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(storage.Open(dir, storage.Options{}))(t)
 	names := weburl.Names{Name: "b.test", Below: true}
-	plan, err := recrawl.New(recrawl.DefaultOptions())
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := must.Get(recrawl.New(recrawl.DefaultOptions()))(t)
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	var b storage.Batch
 	for _, text := range []string{"http://a.test/", "http://b.test/", "http://b.test/2"} {
@@ -62,11 +56,8 @@ func TestNewErasure(t *testing.T) {
 			FinalURL: final}.AppendBinary(nil))(t)
 		return r
 	}
-	history, err := robots.History{{Class: robots.ClassFound, Size: 6, Body: []byte("b.test")},
-		{Class: robots.ClassFound, Size: 6, Body: []byte("a.test")}}.AppendBinary(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	history := must.Get(robots.History{{Class: robots.ClassFound, Size: 6, Body: []byte("b.test")},
+		{Class: robots.ClassFound, Size: 6, Body: []byte("a.test")}}.AppendBinary(nil))(t)
 	origin := func(n int) weburl.Origin { return weburl.Origin{Scheme: "http", Host: "a.test", Port: uint16(n)} }
 	b.Policies = []storage.Policy{
 		{Origin: origin(1), Record: record("Sitemap: http://www.b.test/", "")},
@@ -100,20 +91,12 @@ func TestNewErasure(t *testing.T) {
 	}
 	commit(&b)
 	now := at.Add(time.Hour)
-	e, err := newErasure(s, names, now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(newErasure(s, names, now))(t)
 	must.Do(t, s.Erase(context.Background(), e, func(storage.Erased) error { return nil }))
 	must.Do(t, s.Close())
-	if s, err = storage.Open(dir, storage.Options{}); err != nil {
-		t.Fatal(err)
-	}
+	s = must.Get(storage.Open(dir, storage.Options{}))(t)
 	defer s.Close()
-	left, err := s.Marks("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	left := must.Get(s.Marks(""))(t)
 	want := []string{sweep.CrashMark(1), marks.Deaths, marks.Held, marks.Paused, marks.Plan,
 		marks.QueueKey + "c.test", marks.OfQueueHost("k", "c.test"), sweep.MarkRecheck + "1/0", sweep.RetryMark(2),
 		frontier.MarkSeedPages + "http://a.test/", marks.TDM + "http://a.test", storage.MarkUncommitted}

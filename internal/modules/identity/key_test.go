@@ -130,14 +130,8 @@ func TestTestKeys(t *testing.T) {
 
 // TestNewKeyMode: a private key that is made is readable for its owner alone, and in no text of the program.
 func TestNewKeyMode(t *testing.T) {
-	keys, err := OpenKeyring(filepath.Join(t.TempDir(), "identity"), time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	path, err := keys.Add(testKey(t, "a", time.Now()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	keys := must.Get(OpenKeyring(filepath.Join(t.TempDir(), "identity"), time.Now()))(t)
+	path := must.Get(keys.Add(testKey(t, "a", time.Now())))(t)
 	info, err := os.Stat(path)
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info.Mode(), err)

@@ -31,10 +31,7 @@ func TestRealVerifiers(t *testing.T) {
 	if out, err := install.CombinedOutput(); err != nil {
 		t.Skipf("the npm packages cannot be had: %v\n%s", err, out)
 	}
-	script, err := os.ReadFile("testdata/verify.mjs")
-	if err != nil {
-		t.Fatal(err)
-	}
+	script := must.Get(os.ReadFile("testdata/verify.mjs"))(t)
 	name := filepath.Join(dir, "verify.mjs")
 	must.Do(t, os.WriteFile(name, script, 0o600))
 	s, k := newTestSigner(t, SignAlways, time.Now, "old.test")

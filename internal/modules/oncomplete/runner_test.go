@@ -138,10 +138,7 @@ func TestFailures(t *testing.T) {
 		!strings.Contains(err.Error(), "exit status 3: the bucket is full") {
 		t.Errorf("the error of a command that fails is %v", err)
 	}
-	r, err := newRunner(dir, `sleep 1000 & sleep 1000`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(newRunner(dir, `sleep 1000 & sleep 1000`))(t)
 	r.o.Timeout = 10 * time.Millisecond
 	if err := r.Finish(t.Context()); err == nil || !strings.Contains(err.Error(), "within 10ms") {
 		t.Errorf("the error of a command that hangs is %v", err)

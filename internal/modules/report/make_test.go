@@ -14,6 +14,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/marks"
 	"github.com/amble-crawler/amble/internal/rules/seeds"
 	"github.com/amble-crawler/amble/internal/service/server"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
@@ -48,17 +49,13 @@ func view(t *testing.T) *inspect.View {
 	}
 	u := testkit.Parse(t, "http://waits.test/")
 	b.Found = append(b.Found, storage.Found{URL: u, Fingerprint: s.Fingerprint(u), At: now})
-	if _, err := s.Commit(&b); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Commit(&b))(t)
 	b = storage.Batch{}
 	for i, o := range outcomes {
 		o.At = now
 		b.Done = append(b.Done, storage.Done{Host: 1, Ordinal: uint32(i), Outcome: o})
 	}
-	if _, err := s.Commit(&b); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Commit(&b))(t)
 	set := seeds.NewSet(seeds.ModeHost).With([]seeds.Seed{{URL: root}, {URL: testkit.Parse(t, "http://never.test/")}})
 	return inspect.New(s, inspect.Options{
 		Politeness: func(string) *politeness.Options { o := politeness.DefaultOptions(); return &o },
@@ -129,9 +126,7 @@ func TestCausesOfHosts(t *testing.T) {
 		m := maker{o: Options{Limit: 9, HostPages: 10}, r: newSummary(), runs: c.runs, causes: map[string]*Cause{},
 			hosts: map[string][]*Seed{"a.test": {{State: "queued"}}}}
 		c.host.Host, c.host.Waiting = "a.test", 3
-		if err := m.takeHost(&c.host); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, m.takeHost(&c.host))
 		if reason := m.hosts["a.test"][0].Reason; reason != c.cause {
 			t.Errorf("its seed waits for %q, want %q", reason, c.cause)
 		}
@@ -163,22 +158,13 @@ func TestAPI(t *testing.T) {
 	a.Parts.Add("one", "One", false, func(context.Context, *server.Server) (string, []string, [][]string, error) {
 		return "text", nil, nil, nil
 	}, nil)
-	s, err := server.Start(server.Options{Listen: "127.0.0.1:0", DataDir: c.dir, Now: time.Now, Token: "full",
-		ReadToken: "read", Operations: []server.Operations{a.Register}}, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(server.Start(server.Options{Listen: "127.0.0.1:0", DataDir: c.dir, Now: time.Now, Token: "full",
+		ReadToken: "read", Operations: []server.Operations{a.Register}}, c))(t)
 	t.Cleanup(func() { _ = s.Close(t.Context()) })
 	get := func(path string) (int, http.Header, string) {
-		q, err := http.NewRequest(http.MethodGet, "http://"+s.Address()+server.BasePath+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		q := must.Get(http.NewRequest(http.MethodGet, "http://"+s.Address()+server.BasePath+path, nil))(t)
 		q.Header.Set("Authorization", "Bearer read")
-		response, err := http.DefaultClient.Do(q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		response := must.Get(http.DefaultClient.Do(q))(t)
 		defer response.Body.Close()
 		body, err := io.ReadAll(response.Body)
 		if err != nil {

@@ -119,17 +119,13 @@ func BenchmarkScan(b *testing.B) {
 		text.WriteString(link(fmt.Sprintf("http://host%d.test/some/page/%d", i/1000, i/50),
 			fmt.Sprintf("http://host%d.test/another/page/%d", i/1000, i), "A link"))
 	}
-	if err := os.WriteFile(filepath.Join(dir, "links-000001.jsonl"), text.Bytes(), 0o600); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, os.WriteFile(filepath.Join(dir, "links-000001.jsonl"), text.Bytes(), 0o600))
 	var w Wanted
 	for i := range 1000 {
 		w.URLs = append(w.URLs, fmt.Sprintf("http://host%d.test/another/page/%d", i/10, i*100))
 	}
 	b.SetBytes(int64(text.Len()))
 	for b.Loop() {
-		if _, err := Scan(b.Context(), []string{dir}, w, plain()); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(Scan(b.Context(), []string{dir}, w, plain()))(b)
 	}
 }

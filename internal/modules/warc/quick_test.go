@@ -38,10 +38,7 @@ func (q *quickGzip) member(t testing.TB, record []byte) []byte {
 // checkMember has the standard library read what a record was compressed to.
 func checkMember(t testing.TB, member, record []byte) {
 	t.Helper()
-	z, err := gzip.NewReader(bytes.NewReader(member))
-	if err != nil {
-		t.Fatal(err)
-	}
+	z := must.Get(gzip.NewReader(bytes.NewReader(member)))(t)
 	z.Multistream(false)
 	got, err := io.ReadAll(z)
 	if err != nil || !bytes.Equal(got, record) {

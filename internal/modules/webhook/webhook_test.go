@@ -360,10 +360,7 @@ func (r rewriting) Erase(_ context.Context, file string, _ func(archive.ErasedFi
 func TestErasedQueue(t *testing.T) {
 	t.Parallel()
 	dir, r := t.TempDir(), newReceiver(t)
-	c, err := newCrawler(dir, options(dir))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(newCrawler(dir, options(dir)))(t)
 	s := newSender(dir, r.URL)
 	must.Do(t, errors.Join(c.commit(3), s.End(t.Context(), false), c.commit(3)))
 	files, err := list(c.o.Dir)

@@ -305,15 +305,10 @@ func BenchmarkAppend(b *testing.B) {
 	o := options(b)
 	o.MaxFileBytes = DefaultOptions().MaxFileBytes
 	w := mustOpen(b, o, nil)
-	encoded, err := fullPage().Encode()
-	if err != nil {
-		b.Fatal(err)
-	}
+	encoded := must.Get(fullPage().Encode())(b)
 	item := itemOf(strings.TrimSuffix(string(encoded), "\n"))
 	b.SetBytes(int64(len(encoded)))
 	for b.Loop() {
-		if err := w.Append(item, time.Now()); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, w.Append(item, time.Now()))
 	}
 }

@@ -233,9 +233,7 @@ func readDamaged(t *testing.T, damage func([]byte) []byte) {
 	if err == nil {
 		_, err = w.Write(damage(all))
 	}
-	if err = errors.Join(err, s.runs[0].Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, s.runs[0].Close()))
 	s.runs[0] = w.Content()
 	sorted, err := s.Sorted()
 	for err == nil {

@@ -81,10 +81,7 @@ func FuzzParse(f *testing.F) {
 }
 
 func BenchmarkFind(b *testing.B) {
-	l, err := Parse(ranges)
-	if err != nil {
-		b.Fatal(err)
-	}
+	l := must.Get(Parse(ranges))(b)
 	a := netip.MustParseAddr("192.0.2.1")
 	for b.Loop() {
 		l.Find(a)

@@ -245,10 +245,7 @@ func BenchmarkURL(b *testing.B) {
 		entries = append(entries, Entry{Scope: ScopeDomain, Value: fmt.Sprintf("d%d.example", i)})
 	}
 	l := NewList(entries...)
-	u, err := weburl.Parse("https://www.news.d77.example.org/a/b/c?d")
-	if err != nil {
-		b.Fatal(err)
-	}
+	u := must.Get(weburl.Parse("https://www.news.d77.example.org/a/b/c?d"))(b)
 	for b.Loop() {
 		l.URL(u, now)
 	}

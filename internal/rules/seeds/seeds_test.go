@@ -7,15 +7,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
 func parse(t testing.TB, text string) weburl.URL {
 	t.Helper()
-	u, err := weburl.Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(weburl.Parse(text))(t)
 	return u
 }
 

@@ -6,21 +6,17 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
 // many returns seeds; the n-th has the URL that format makes of n.
 func many(b testing.TB, n int, format string, fields ...string) (all []Seed) {
 	for i := range n {
-		u, err := weburl.Parse(fmt.Sprintf(format, i))
-		if err != nil {
-			b.Fatal(err)
-		}
+		u := must.Get(weburl.Parse(fmt.Sprintf(format, i)))(b)
 		s := Seed{URL: u}
 		for _, text := range fields {
-			if err := s.SetAll([]string{strings.ReplaceAll(text, "%d", strconv.Itoa(i))}); err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, s.SetAll([]string{strings.ReplaceAll(text, "%d", strconv.Itoa(i))}))
 		}
 		all = append(all, s)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/engine/sweep"
 	"github.com/amble-crawler/amble/internal/output/urllist"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 )
 
@@ -189,14 +190,8 @@ func startStuck(t *testing.T) (*Client, stuck) {
 	t.Helper()
 	c := stuck{fixedCrawl{crawl.Status{State: "stalled", Reason: "the database is full"}}, make(chan struct{})}
 	o := Options{Listen: "127.0.0.1:0", DataDir: t.TempDir(), Now: time.Now}
-	s, err := Start(o, c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := Dial(t.Context(), o.DataDir, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(Start(o, c))(t)
+	client := must.Get(Dial(t.Context(), o.DataDir, ""))(t)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
@@ -384,9 +379,7 @@ func TestListIsBrokenOff(t *testing.T) {
 	ctx, goAway := context.WithCancel(t.Context())
 	s := r.client.Send(ctx, false, nil)
 	for n := range 20_000 {
-		if err := s.Add(crawl.Addition{URL: testkit.Parse(t, fmt.Sprintf("http://outside.test/%d", n))}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Add(crawl.Addition{URL: testkit.Parse(t, fmt.Sprintf("http://outside.test/%d", n))}))
 	}
 	goAway()
 	if err := s.Finish(); !errors.Is(err, context.Canceled) {

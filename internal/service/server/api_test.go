@@ -49,16 +49,11 @@ func startCrawl(t *testing.T, change ...func(*crawl.Options)) *running {
 	for _, c := range change {
 		c(&o)
 	}
-	engine, err := crawl.Open(o, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	engine := must.Get(crawl.Open(o, slog.New(slog.DiscardHandler)))(t)
 	r := &running{web: web, ended: make(chan struct{})}
-	if r.server, err = Start(
+	r.server = must.Get(Start(
 		Options{Listen: "127.0.0.1:0", Token: "secret", FetchToken: "fetcher", DataDir: o.DataDir, Now: time.Now},
-		engine); err != nil {
-		t.Fatal(err)
-	}
+		engine))(t)
 	ctx, stop := context.WithCancel(context.Background())
 	r.stop = stop
 	seeds := []crawl.Seed{{URL: testkit.Parse(t, web.URL("a.test", "/"))},
@@ -69,9 +64,7 @@ func startCrawl(t *testing.T, change ...func(*crawl.Options)) *running {
 			t.Error(err)
 		}
 	}()
-	if r.client, err = Dial(ctx, o.DataDir, "secret"); err != nil {
-		t.Fatal(err)
-	}
+	r.client = must.Get(Dial(ctx, o.DataDir, "secret"))(t)
 	t.Cleanup(func() {
 		stop()
 		<-r.ended

@@ -17,6 +17,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/testing/browser"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
@@ -51,14 +52,8 @@ func startBusyCrawl(t *testing.T) *busyCrawl {
 	o.DataDir, o.Archive.Dir, o.Fetch.UserAgent = t.TempDir(), t.TempDir(), "amble-test"
 	o.Fetch.AllowPrivate, o.Fetch.Resolver = true, web.ResolverAddr()
 	o.ExitWhenDone, o.Frontier.Politeness.Delay = false, 200*time.Millisecond
-	engine, err := crawl.Open(o, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := Start(Options{Listen: "127.0.0.1:0", DataDir: o.DataDir, Now: time.Now}, engine)
-	if err != nil {
-		t.Fatal(err)
-	}
+	engine := must.Get(crawl.Open(o, slog.New(slog.DiscardHandler)))(t)
+	s := must.Get(Start(Options{Listen: "127.0.0.1:0", DataDir: o.DataDir, Now: time.Now}, engine))(t)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	var seeds []crawl.Seed
@@ -305,9 +300,7 @@ func (c *busyCrawl) landed(t *testing.T) {
 	since := time.Now()
 	c.wait(t, "the end of all requests", func() bool {
 		var status crawl.Status
-		if err := json.Unmarshal([]byte(c.get(t, "/api/v1/status")), &status); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(c.get(t, "/api/v1/status")), &status))
 		return status.At.After(since) && status.InFlight == 0
 	})
 }
@@ -315,14 +308,9 @@ func (c *busyCrawl) landed(t *testing.T) {
 // get returns what the API says.
 func (c *busyCrawl) get(t *testing.T, path string) string {
 	t.Helper()
-	resp, err := http.Get(c.url + path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(http.Get(c.url + path))(t)
 	body, err := io.ReadAll(resp.Body)
-	if err := errors.Join(err, resp.Body.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, resp.Body.Close()))
 	return string(body)
 }
 

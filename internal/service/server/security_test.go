@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 )
 
@@ -63,10 +64,7 @@ func TestReadToken(t *testing.T) {
 				body)
 		}
 	}
-	r, err := http.NewRequest("GET", "http://"+s.Address()+"/api/v1/status", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequest("GET", "http://"+s.Address()+"/api/v1/status", nil))(t)
 	for password, want := range map[string]int{"full": 200, "look": 200, "guess": 401, "": 401} {
 		r.SetBasicAuth("anybody", password)
 		response, _ := send(t, s, "GET", "/api/v1/status", nil, "Authorization", r.Header.Get("Authorization"))
@@ -121,10 +119,7 @@ func TestTooManyRequests(t *testing.T) {
 	defer transport.CloseIdleConnections()
 	for range requestBurst + 50 {
 		r, _ := http.NewRequest("GET", "http://"+s.Address()+"/healthz", nil)
-		response, err := transport.RoundTrip(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		response := must.Get(transport.RoundTrip(r))(t)
 		_, _ = io.Copy(io.Discard, response.Body)
 		response.Body.Close()
 		if response.StatusCode == 429 {
@@ -173,10 +168,7 @@ func TestPathTricks(t *testing.T) {
 		"/healthz%2f..%2fapi%2fv1%2fstatus", "/readyz/", "/\\api\\v1\\status",
 		"http://localhost/api/v1/status", "*",
 	} {
-		c, err := net.Dial("tcp", s.Address())
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(net.Dial("tcp", s.Address()))(t)
 		fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", target)
 		answer, _ := io.ReadAll(c)
 		c.Close()
@@ -202,10 +194,7 @@ func TestHugeBodies(t *testing.T) {
 	for path, method := range map[string]string{"/api/v1/config": "PATCH", "/api/v1/hosts/a.test/pause": "POST",
 		"/api/v1/crawl/stop": "POST", "/api/v1/status": "GET", "/": "POST"} {
 		body := &zeros{}
-		r, err := http.NewRequest(method, "http://"+s.Address()+path, io.LimitReader(body, 1<<30))
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(http.NewRequest(method, "http://"+s.Address()+path, io.LimitReader(body, 1<<30)))(t)
 		r.ContentLength = 1 << 30
 		response, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
 		if read := body.read.Load(); read > 1<<29 {
@@ -234,10 +223,7 @@ func TestSlowBody(t *testing.T) {
 	} {
 		t.Run(begin[:5], func(t *testing.T) {
 			t.Parallel()
-			c, err := net.Dial("tcp", s.Address())
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := must.Get(net.Dial("tcp", s.Address()))(t)
 			defer c.Close()
 			fmt.Fprint(c, begin)
 			_ = c.SetReadDeadline(time.Now().Add(testkit.Patience))
@@ -284,9 +270,7 @@ func certify(t *testing.T, dir string, seconds int) (certFile, keyFile string) {
 	t.Helper()
 	certFile, keyFile = testkit.Certify(t, dir)
 	later := time.Now().Add(time.Duration(seconds) * time.Second)
-	if err := errors.Join(os.Chtimes(certFile, later, later), os.Chtimes(keyFile, later, later)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Chtimes(certFile, later, later), os.Chtimes(keyFile, later, later)))
 	return certFile, keyFile
 }
 
@@ -301,9 +285,7 @@ func TestTLS(t *testing.T) {
 		_, _, err := FetchStatus(context.Background(), dir, "secret")
 		return err
 	}
-	if err := send(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, send())
 	before, err := readAddress(dir)
 	if err != nil || len(before.Certificate) != 64 {
 		t.Fatalf("%+v, %v", before, err)
@@ -316,9 +298,7 @@ func TestTLS(t *testing.T) {
 	if after, err := readAddress(dir); err != nil || after.Certificate == before.Certificate {
 		t.Errorf("the replaced certificate is not in use: %v", err)
 	}
-	if err := writeAddress(dir, s.Address(), s.instance, strings.Repeat("0", 64)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, writeAddress(dir, s.Address(), s.instance, strings.Repeat("0", 64)))
 	if err := send(); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("another certificate than that of the address file: %v", err)
 	}

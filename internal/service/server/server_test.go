@@ -190,10 +190,7 @@ func TestToken(t *testing.T) {
 // A client that sends too much is cut off, and the server goes on.
 func TestTooLongHeader(t *testing.T) {
 	s := start(t, Options{})
-	c, err := net.Dial("tcp", s.Address())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(net.Dial("tcp", s.Address()))(t)
 	defer c.Close()
 	go func() {
 		fmt.Fprintf(c, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: %s\r\n\r\n", strings.Repeat("x", 1<<20))

@@ -19,6 +19,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/rules/recrawl"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage"
@@ -125,16 +126,11 @@ func (c *sizedCrawl) get(ctx context.Context, path string) (time.Duration, []byt
 
 // fill makes the store.
 func (c *sizedCrawl) fill(b *testing.B, dir string) {
-	s, err := storage.Open(dir, storage.Options{NoSync: true})
-	if err != nil {
-		b.Fatal(err)
-	}
+	s := must.Get(storage.Open(dir, storage.Options{NoSync: true}))(b)
 	var batch storage.Batch
 	var id storage.HostID
 	commit := func() {
-		if _, err := s.Commit(&batch); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(s.Commit(&batch))(b)
 		batch.Found, batch.Done = batch.Found[:0], batch.Done[:0]
 	}
 	// add makes one host of so many URLs and the outcomes of the first of them.
@@ -179,16 +175,11 @@ func (c *sizedCrawl) fill(b *testing.B, dir string) {
 	add(mustParse(b, "http://"+bigHost+"/"), func(i int) string { return "/" + strconv.Itoa(i) }, c.mesh.Hosts,
 		fetched(c.mesh.Hosts/2)...)
 	commit()
-	if err := s.Close(); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, s.Close())
 }
 
 func mustParse(b *testing.B, text string) weburl.URL {
-	u, err := weburl.Parse(text)
-	if err != nil {
-		b.Fatal(err)
-	}
+	u := must.Get(weburl.Parse(text))(b)
 	return u
 }
 
@@ -198,9 +189,7 @@ func mustParse(b *testing.B, text string) weburl.URL {
 func BenchmarkAPI(b *testing.B) {
 	c := startSized(b, time.Minute)
 	ctx := context.Background()
-	if err := c.engine.Pause(ctx); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, c.engine.Pause(ctx))
 	some := c.mesh.Host(c.mesh.Hosts / 2)
 	root := c.web.URL(some, "/")
 	var checks []string

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // TestCoreImportsNoModule holds the rule of docs/ARCHITECTURE.md: the core imports no module, and no
@@ -45,11 +47,8 @@ func TestCoreImportsNoModule(t *testing.T) {
 // is over it stands in testdata/over.txt.
 func TestCoreProgram(t *testing.T) {
 	const core = "core"
-	out, err := exec.Command("go", "list", "-tags", core, "-deps", "-f",
-		"{{range .GoFiles}}{{$.ImportPath}} {{$.Dir}}/{{.}}\n{{end}}", "../../../cmd/amble").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(exec.Command("go", "list", "-tags", core, "-deps", "-f",
+		"{{range .GoFiles}}{{$.ImportPath}} {{$.Dir}}/{{.}}\n{{end}}", "../../../cmd/amble").Output())(t)
 	modules, lines := readModules(t), 0
 	for line := range strings.Lines(string(out)) {
 		path, file, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -60,10 +59,7 @@ func TestCoreProgram(t *testing.T) {
 		if of := modules.of(pkg); of != "" {
 			t.Errorf("the core links %s of the module %q", pkg, of)
 		}
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(file))(t)
 		lines += bytes.Count(text, []byte("\n"))
 	}
 	limit := maxCoreLines
@@ -80,10 +76,7 @@ func TestCoreProgram(t *testing.T) {
 
 // TestCrawlcheckProgram: the conformance suite links nothing of amble but its web, and the judge that the audit shares.
 func TestCrawlcheckProgram(t *testing.T) {
-	out, err := exec.Command("go", "list", "-deps", "../../../cmd/crawlcheck").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(exec.Command("go", "list", "-deps", "../../../cmd/crawlcheck").Output())(t)
 	own := []string{"cmd/crawlcheck", "internal/testing/crawlcheck", "internal/testing/testweb",
 		"internal/rules/manners"}
 	for path := range strings.FieldsSeq(string(out)) {
@@ -127,10 +120,7 @@ type moduleTable map[string]string
 // readModules reads the rows "| module | `package`, `package` | ..." below the heading of modules.
 func readModules(t *testing.T) moduleTable {
 	t.Helper()
-	text, err := os.ReadFile("../../../docs/ARCHITECTURE.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../../../docs/ARCHITECTURE.md"))(t)
 	_, section, _ := strings.Cut(string(text), "\n## Core and modules\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	modules := make(moduleTable)

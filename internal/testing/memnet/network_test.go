@@ -33,13 +33,8 @@ func bubble(t *testing.T, o Options, f func(t *testing.T, n *Network, l net.List
 // pair returns both ends of a connection.
 func pair(t *testing.T, n *Network, l net.Listener) (client, server net.Conn) {
 	t.Helper()
-	client, err := n.Dial(t.Context(), "tcp", here)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if server, err = l.Accept(); err != nil {
-		t.Fatal(err)
-	}
+	client = must.Get(n.Dial(t.Context(), "tcp", here))(t)
+	server = must.Get(l.Accept())(t)
 	return client, server
 }
 
@@ -188,10 +183,7 @@ func TestEnds(t *testing.T) {
 		if _, err := n.Listen("tcp", here); !errors.Is(err, syscall.EADDRINUSE) {
 			t.Errorf("two listeners: %v", err)
 		}
-		waiting, err := n.Dial(t.Context(), "tcp", here)
-		if err != nil {
-			t.Fatal(err)
-		}
+		waiting := must.Get(n.Dial(t.Context(), "tcp", here))(t)
 		_ = l.Close()
 		if _, err := waiting.Read(b[:]); !errors.Is(err, syscall.ECONNRESET) {
 			t.Errorf("never accepted: %v", err)

@@ -1,10 +1,14 @@
 // Package must ends a test at an error that is none of what it is about.
 package must
 
-import "testing"
+// TB is what it needs of a test: a testing.TB, or a rapid.T.
+type TB interface {
+	Helper()
+	Fatal(args ...any)
+}
 
 // Do ends the test if err is not nil.
-func Do(t testing.TB, err error) {
+func Do(t TB, err error) {
 	if err != nil {
 		t.Helper() // only here: it walks the stack
 		t.Fatal(err)
@@ -15,8 +19,8 @@ func Do(t testing.TB, err error) {
 // returns the value:
 //
 //	f := must.Get(os.Open(name))(t)
-func Get[T any](value T, err error) func(t testing.TB) T {
-	return func(t testing.TB) T {
+func Get[T any](value T, err error) func(t TB) T {
+	return func(t TB) T {
 		if err != nil {
 			t.Helper()
 			t.Fatal(err)

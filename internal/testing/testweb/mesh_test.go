@@ -130,10 +130,7 @@ func BenchmarkMesh(b *testing.B) {
 	for _, countOnly := range []bool{true, false} {
 		b.Run(fmt.Sprintf("count-only=%v", countOnly), func(b *testing.B) {
 			m := Mesh{Hosts: 100, Pages: 1000, Links: 20, PageBytes: 8000}
-			web, err := NewMesh(m, Config{CountOnly: countOnly, MaxRequests: 1 << 30})
-			if err != nil {
-				b.Fatal(err)
-			}
+			web := must.Get(NewMesh(m, Config{CountOnly: countOnly, MaxRequests: 1 << 30}))(b)
 			defer web.Close()
 			fetchRaw(b, web, m, 16)
 		})
@@ -145,10 +142,7 @@ func fetchRaw(b *testing.B, web *Web, m Mesh, clients int) {
 	var wait sync.WaitGroup
 	for h := range clients {
 		host := m.Host(h)
-		c, err := net.Dial("tcp", netip.AddrPortFrom(web.Address(host), web.Port()).String())
-		if err != nil {
-			b.Fatal(err)
-		}
+		c := must.Get(net.Dial("tcp", netip.AddrPortFrom(web.Address(host), web.Port()).String()))(b)
 		defer c.Close()
 		wait.Go(func() {
 			answers := bufio.NewReaderSize(c, 16<<10)

@@ -179,14 +179,11 @@ func TestListenersShareAPort(t *testing.T) {
 
 func TestCloseEndsWhatIsRunning(t *testing.T) {
 	begun := make(chan struct{})
-	web, err := New(Config{Sites: []Site{{Host: "a.test",
+	web := must.Get(New(Config{Sites: []Site{{Host: "a.test",
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			close(begun)
 			Slow(time.Hour, Page("never")).ServeHTTP(w, r)
-		})}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+		})}}}))(t)
 	client := newClient(t, web)
 	stream, err := net.Dial("tcp", web.ResolverAddr()) // a DNS connection without a question
 	if err != nil {

@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/net/html/charset"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // fuzzOptions includes everything, within bounds that are soon reached.
@@ -29,10 +31,7 @@ func checkPage(t *testing.T, body []byte, header http.Header) {
 
 func checkRead(t *testing.T, body []byte, header http.Header, o Options) {
 	t.Helper()
-	p, err := HTML(body, header, mustParse(t, "http://site.test/dir/page?q"), []string{"amble"}, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(HTML(body, header, mustParse(t, "http://site.test/dir/page?q"), []string{"amble"}, o))(t)
 	if len(p.Links) > o.MaxLinks {
 		t.Errorf("%d links", len(p.Links))
 	}

@@ -253,10 +253,7 @@ func FuzzRule(f *testing.F) {
 		}
 		o := judgeOptions()
 		o.Rules = []*Rule{rule}
-		p, err := HTML(text, typed("text/html; charset=utf-8"), mustParse(t, "http://site.test/"), nil, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(HTML(text, typed("text/html; charset=utf-8"), mustParse(t, "http://site.test/"), nil, o))(t)
 		all, err := cascadia.Parse(links)
 		if err != nil || p.Cut != 0 {
 			return // a list of selectors

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // BenchmarkDo compares a request on a kept connection with net/http's.
@@ -26,9 +28,7 @@ func BenchmarkDo(b *testing.B) {
 		c := newClient(b, quick())
 		u := s.url(b, "/")
 		for b.Loop() {
-			if _, err := c.Do(context.Background(), Request{URL: u, Address: loopback}); err != nil {
-				b.Fatal(err)
-			}
+			must.Get(c.Do(context.Background(), Request{URL: u, Address: loopback}))(b)
 		}
 	})
 	b.Run("bare", func(b *testing.B) {
@@ -37,13 +37,8 @@ func BenchmarkDo(b *testing.B) {
 		defer t.CloseIdleConnections()
 		client := http.Client{Transport: &t}
 		for b.Loop() {
-			r, err := client.Get("http://" + s.Addr().String() + "/")
-			if err != nil {
-				b.Fatal(err)
-			}
-			if _, err := io.ReadAll(r.Body); err != nil {
-				b.Fatal(err)
-			}
+			r := must.Get(client.Get("http://" + s.Addr().String() + "/"))(b)
+			must.Get(io.ReadAll(r.Body))(b)
 			r.Body.Close()
 		}
 	})

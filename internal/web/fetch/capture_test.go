@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // TestCaptureHTTP2: an exchange over HTTP/2 is captured in the form of HTTP/1.1, with the body as it came, on a kept
@@ -80,10 +82,7 @@ func TestCaptureHTTP2(t *testing.T) {
 			!strings.HasSuffix(string(sent), "\r\n\r\n") {
 			t.Errorf("%s: request %q", tt.path, sent)
 		}
-		received, err := r.Wire.Response.Load(nil, 1<<20)
-		if err != nil {
-			t.Fatal(err)
-		}
+		received := must.Get(r.Wire.Response.Load(nil, 1<<20))(t)
 		if tt.part && tt.path == "/long" {
 			received = received[:min(len(received), len(tt.want))]
 		}

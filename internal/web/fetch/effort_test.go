@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/zoo"
 	"github.com/amble-crawler/amble/internal/web/spool"
 )
@@ -18,10 +19,7 @@ func TestHollowBodies(t *testing.T) {
 	c := newClient(t, quick(func(o *Options) { o.MaxBody = 64 << 20 }))
 	for _, body := range zoo.Hollow() {
 		t.Run(body.Name, func(t *testing.T) {
-			list, err := encodings(map[string][]string{"Content-Encoding": {body.Coding}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			list := must.Get(encodings(map[string][]string{"Content-Encoding": {body.Coding}}))(t)
 			decoded, _, err := c.decode(t.Context(), spool.Of([]byte(body.Body)), list, c.o.MaxBody, false, false)
 			switch {
 			case body.Name == "wide-br" && err != nil && strings.Contains(err.Error(), "unexpected EOF"):
@@ -69,10 +67,7 @@ func TestCompressedWithinReason(t *testing.T) {
 			if outer != name {
 				packed, header = encoded(t, outer, packed), name+", "+outer
 			}
-			list, err := encodings(map[string][]string{"Content-Encoding": {header}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			list := must.Get(encodings(map[string][]string{"Content-Encoding": {header}}))(t)
 			body, cut, err := c.decode(t.Context(), spool.Of(packed), list, c.o.MaxBody, false, false)
 			if b, _ := body.Bytes(); err != nil || cut || !bytes.Equal(b, noise) {
 				t.Errorf("%s: %d bytes, %v", header, body.Size(), err)
@@ -159,10 +154,7 @@ func TestRoomIsEnough(t *testing.T) {
 		bodies = append(bodies, zoo.Coded{Name: name, Coding: name, Body: string(encoded(t, name, page))})
 	}
 	for _, b := range bodies {
-		list, err := encodings(map[string][]string{"Content-Encoding": {b.Coding}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		list := must.Get(encodings(map[string][]string{"Content-Encoding": {b.Coding}}))(t)
 		if strings.HasPrefix(b.Name, "hollow") || strings.HasSuffix(b.Name, "later") {
 			continue
 		}

@@ -130,15 +130,9 @@ func TestCredentials(t *testing.T) {
 // A redirect to another host goes without the credentials, and no archive has them.
 func TestCredentialsStayWhereTheyBelong(t *testing.T) {
 	s, seen := heads(t, okEmpty)
-	cr, err := ParseCredential(fmt.Sprintf("http://site.test:%d basic user:secret", s.port()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	cr := must.Get(ParseCredential(fmt.Sprintf("http://site.test:%d basic user:secret", s.port())))(t)
 	c := newClient(t, quick(func(o *Options) { o.Credentials, o.Capture = []Credential{cr}, true }))
-	r, err := get(t, c, s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(get(t, c, s))(t)
 	if head := <-seen; !strings.Contains(head, "\r\nAuthorization: Basic ") {
 		t.Errorf("head %q", head)
 	}

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/net/dns/dnsmessage"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // zone says what a name server answers: per name, addresses or the lack of them.
@@ -40,10 +42,7 @@ type nameServer struct {
 
 func serveDNS(t testing.TB, z zone) *nameServer {
 	t.Helper()
-	udp, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	udp := must.Get(net.ListenPacket("udp", "127.0.0.1:0"))(t)
 	s := &nameServer{zone: z, address: udp.LocalAddr().String()}
 	tcp, err := net.Listen("tcp", s.address)
 	if err != nil {

@@ -175,10 +175,7 @@ func TestCapture(t *testing.T) {
 	})
 	c := newClient(t, quick(func(o *Options) { o.Spool, o.Capture = newSpool(t, 20_000, 1<<20), true }))
 	for i, want := range responses {
-		r, err := c.Do(context.Background(), Request{URL: s.url(t, "/"), Address: loopback, ETag: `"x"`})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(c.Do(context.Background(), Request{URL: s.url(t, "/"), Address: loopback, ETag: `"x"`}))(t)
 		sent, err := r.Wire.Request.Load(nil, 1<<20)
 		received, err2 := r.Wire.Response.Load(nil, 1<<20)
 		if err != nil || err2 != nil {
@@ -264,10 +261,7 @@ func benchDoSpooled(b *testing.B, size int) {
 			}))
 			u := s.url(b, "/")
 			for b.Loop() {
-				r, err := c.Do(context.Background(), Request{URL: u, Address: loopback})
-				if err != nil {
-					b.Fatal(err)
-				}
+				r := must.Get(c.Do(context.Background(), Request{URL: u, Address: loopback}))(b)
 				r.Close()
 			}
 		})

@@ -168,10 +168,7 @@ func TestDirectoryIsEmpty(t *testing.T) {
 	for _, name := range []string{"content-1.tmp", "content-abc.tmp", "notes.txt"} {
 		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600))
 	}
-	p, err := Open(Options{Dir: dir, Above: HeadBytes, Budget: 0})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(Open(Options{Dir: dir, Above: HeadBytes, Budget: 0}))(t)
 	w := p.NewWriter(0)
 	must.Get(io.Copy(w, strings.NewReader("hello")))(t)
 	defer w.Discard()

@@ -4,6 +4,8 @@ import (
 	neturl "net/url"
 	"strings"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 const (
@@ -40,10 +42,7 @@ func BenchmarkParse(b *testing.B) {
 }
 
 func BenchmarkResolve(b *testing.B) {
-	base, err := Parse(benchPlain)
-	if err != nil {
-		b.Fatal(err)
-	}
+	base := must.Get(Parse(benchPlain))(b)
 	netBase, _ := neturl.Parse(benchPlain)
 	refs := []struct{ name, text string }{
 		{"absolute", "https://www.example.org/wiki/Robots_exclusion_standard"},

@@ -3,6 +3,8 @@ package weburl
 import (
 	"errors"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 func TestOrigin(t *testing.T) {
@@ -18,10 +20,7 @@ func TestOrigin(t *testing.T) {
 		{"https://EXAMPLE.com.:8443/", Origin{"https", "example.com", 8443}, "https://example.com:8443"},
 	}
 	for _, test := range tests {
-		u, err := Parse(test.raw)
-		if err != nil {
-			t.Fatal(err)
-		}
+		u := must.Get(Parse(test.raw))(t)
 		origin := u.Origin()
 		if origin != test.want || origin.String() != test.text {
 			t.Errorf("%q has origin %+v, %q; want %+v, %q", test.raw, origin, origin, test.want, test.text)

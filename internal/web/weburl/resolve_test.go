@@ -118,10 +118,7 @@ var resolveCases = []struct{ base, ref, want string }{
 func TestResolve(t *testing.T) {
 	for _, test := range resolveCases {
 		t.Run(test.base+" "+test.ref, func(t *testing.T) {
-			base, err := Parse(test.base)
-			if err != nil {
-				t.Fatal(err)
-			}
+			base := must.Get(Parse(test.base))(t)
 			u, err := base.Resolve(test.ref)
 			checkResult(t, u, err, test.want)
 		})

@@ -145,10 +145,7 @@ func goldenRecord(t *testing.T, version byte, batch *storage.Batch) {
 		Batch:   *batch,
 		Local:   map[string][]byte{storage.MarkLedger: storage.EncodeOffset(4711), "output": []byte("[]")},
 	}
-	b, err := Codec{}.Encode(&c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(Codec{}.Encode(&c))(t)
 	var text strings.Builder
 	for part := range slices.Chunk(b, 32) {
 		fmt.Fprintf(&text, "%x\n", part)
@@ -163,10 +160,7 @@ func goldenRecord(t *testing.T, version byte, batch *storage.Batch) {
 	if want, err := os.ReadFile(path); text.String() != string(want) || err != nil {
 		t.Errorf("the record is\n%s, want\n%s", text.String(), want)
 	}
-	back, err := Codec{}.Decode(b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	back := must.Get(Codec{}.Decode(b))(t)
 	again, err := Codec{}.Encode(back)
 	if err != nil || !bytes.Equal(again, b) {
 		t.Errorf("decoded and encoded again it is %x, %v", again, err)

@@ -224,16 +224,10 @@ func TestAppend(t *testing.T) {
 		t.Errorf("nothing is new: %v, %v", made, err)
 	}
 	name := filepath.Join(dir, FileName)
-	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(name))(t)
 	must.Do(t, os.WriteFile(name, append(text, []byte(`{"head":{"at"`)...), 0o600))
 	files := logFiles(t, dir)
-	f, err := os.OpenFile(files[len(files)-1], os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.OpenFile(files[len(files)-1], os.O_APPEND|os.O_WRONLY, 0))(t)
 	must.Get(f.WriteString("more"))(t)
 	must.Do(t, f.Close())
 	if r := mustVerify(t, dir, keys, "", now); len(r.Findings) > 0 || r.Unsigned != 4 {
@@ -273,9 +267,7 @@ func BenchmarkReceipts(b *testing.B) {
 	dir := filepath.Join(b.TempDir(), "requests")
 	writeLog(b, dir, requests, sign)
 	for b.Loop() {
-		if err := os.Remove(filepath.Join(dir, FileName)); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, os.Remove(filepath.Join(dir, FileName)))
 		if made, err := Append(dir, began, sign); !made || err != nil {
 			b.Fatal(made, err)
 		}

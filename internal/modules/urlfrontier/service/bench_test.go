@@ -18,6 +18,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	urlfrontierpb "github.com/amble-crawler/amble/internal/modules/urlfrontier/proto"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // BenchmarkURLFrontier measures URLs a second through gRPC on a loopback address, with engines that
@@ -148,9 +149,7 @@ func useAndKill(b *testing.B, c *client, dir string) string {
 	c.pump(b, "PutURLs", len(urls)*3/4, func(n int) any { return known(info(urls[n]), 0) },
 		func() any { return new(urlfrontierpb.AckMessage) })
 	killed := filepath.Join(b.TempDir(), "killed")
-	if err := os.CopyFS(killed, os.DirFS(dir)); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, os.CopyFS(killed, os.DirFS(dir)))
 	return killed
 }
 

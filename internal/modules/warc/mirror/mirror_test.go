@@ -18,6 +18,7 @@ import (
 	"github.com/amble-crawler/amble/internal/modules/warc/warcfiles"
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/records/digest"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/spool"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
@@ -51,18 +52,13 @@ func stored(t *testing.T, captures ...capture) *warcfiles.Collection {
 			head = "HTTP/1.1 200 OK\r\nContent-Type: " + head
 		}
 		at := start.Add(time.Duration(i) * time.Second)
-		item, err := e.Encode(&archive.Visit{Exchange: &archive.Exchange{URL: c.url, At: at,
+		item := must.Get(e.Encode(&archive.Visit{Exchange: &archive.Exchange{URL: c.url, At: at,
 			Request: spool.Of([]byte("GET / HTTP/1.1\r\n\r\n")), Original: bodies[c.body],
-			Response: spool.Of([]byte(head + "\r\n\r\n" + c.body))}})
-		if err != nil {
-			t.Fatal(err)
-		}
+			Response: spool.Of([]byte(head + "\r\n\r\n" + c.body))}}))(t)
 		if bodies[c.body] == nil {
 			bodies[c.body] = &archive.Original{URL: c.url, At: at, Payload: digest.Of([]byte(c.body))}
 		}
-		if err := w.Append(item, at); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.Append(item, at))
 	}
 	_, err = w.Sync()
 	if err == nil {
@@ -83,17 +79,12 @@ func mirrored(t *testing.T, captures ...capture) map[string]string {
 	t.Helper()
 	outside := t.TempDir()
 	dir := filepath.Join(outside, "deep", "mirror")
-	if err := os.Mkdir(filepath.Dir(dir), 0o750); err != nil {
-		t.Fatal(err)
-	}
-	r, err := Write(context.Background(), stored(t, captures...), dir, func(url string, err error) {
+	must.Do(t, os.Mkdir(filepath.Dir(dir), 0o750))
+	r := must.Get(Write(context.Background(), stored(t, captures...), dir, func(url string, err error) {
 		t.Errorf("%s: %v", url, err)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	files := make(map[string]string)
-	err = fs.WalkDir(os.DirFS(outside), ".", func(name string, d fs.DirEntry, err error) error {
+	must.Do(t, fs.WalkDir(os.DirFS(outside), ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
@@ -104,10 +95,7 @@ func mirrored(t *testing.T, captures ...capture) map[string]string {
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		files[name] = strings.TrimPrefix(string(text), "\ufeff")
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	if len(files) != r.Files+1 {
 		t.Errorf("%d files, and the report is %+v", len(files), r)
 	}
@@ -282,15 +270,10 @@ func TestMissingOriginal(t *testing.T) {
 	if err != nil || len(files) < 2 {
 		t.Fatal(files, err)
 	}
-	f, err := c.OpenFile(files[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(c.OpenFile(files[0]))(t)
 	f.Close()
 	index := strings.TrimSuffix(f.Name(), ".warc.gz") + ".cdxj"
-	if err := errors.Join(os.Remove(f.Name()), os.Remove(index)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Remove(f.Name()), os.Remove(index)))
 	_, err = Write(context.Background(), c, filepath.Join(t.TempDir(), "m"), func(string, error) { lost++ })
 	if !errors.Is(err, ErrEmpty) || lost != 1 {
 		t.Errorf("%d, %v", lost, err)

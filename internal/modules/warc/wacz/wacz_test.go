@@ -21,6 +21,7 @@ import (
 	"github.com/amble-crawler/amble/internal/modules/warc/warcfiles"
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/records/digest"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/spool"
 )
 
@@ -33,22 +34,12 @@ func stored(t *testing.T, compression string, n int, finish bool) (dir string, c
 	o := archive.DefaultOptions()
 	o.Known, o.Dir, o.Formats = []archive.Format{warcfiles.Format()}, t.TempDir(), []string{warcfiles.Name}
 	o.MaxFileBytes, o.Records = 12_000, archive.Compression{Format: compression, Level: 1}
-	w, err := archive.Open(o, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(archive.Open(o, nil))(t)
 	defer w.Close()
-	e, err := archive.NewEncoder(o, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(archive.NewEncoder(o, nil))(t)
 	commit := func() {
-		if _, err := w.Sync(); err != nil {
-			t.Fatal(err)
-		}
-		if err := w.Committed(); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(w.Sync())(t)
+		must.Do(t, w.Committed())
 	}
 	var last *archive.Original
 	for i := range n {
@@ -68,28 +59,18 @@ func stored(t *testing.T, compression string, n int, finish bool) (dir string, c
 		if i%10 == 7 { // a frame of the page before
 			x.Facts.Add("kind", "requisite")
 		}
-		item, err := e.Encode(&archive.Visit{Exchange: x})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := w.Append(item, x.At); err != nil {
-			t.Fatal(err)
-		}
+		item := must.Get(e.Encode(&archive.Visit{Exchange: x}))(t)
+		must.Do(t, w.Append(item, x.At))
 		if i%20 == 1 {
 			commit()
 		}
 	}
 	commit()
 	if finish {
-		if _, err := w.Finish(); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(w.Finish())(t)
 		commit()
 	}
-	c, err = warcfiles.OpenCollection(o.Dir, o.Known)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c = must.Get(warcfiles.OpenCollection(o.Dir, o.Known))(t)
 	return o.Dir, c
 }
 
@@ -110,32 +91,17 @@ func bodyOf(i int) string {
 
 func mustWrite(t *testing.T, c *warcfiles.Collection, o Options) (Report, *zip.Reader) {
 	t.Helper()
-	r, err := Write(context.Background(), c, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(o.Path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	z, err := zip.NewReader(bytes.NewReader(text), int64(len(text)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(Write(context.Background(), c, o))(t)
+	text := must.Get(os.ReadFile(o.Path))(t)
+	z := must.Get(zip.NewReader(bytes.NewReader(text), int64(len(text))))(t)
 	return r, z
 }
 
 func read(t *testing.T, z *zip.Reader, name string) []byte {
 	t.Helper()
-	f, err := z.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(z.Open(name))(t)
 	defer f.Close()
-	text, err := io.ReadAll(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(io.ReadAll(f))(t)
 	return text
 }
 
@@ -149,10 +115,7 @@ func TestPackage(t *testing.T) {
 		if r.Files <= 32 || r.Captures != n || r.Pages != n*7/10 || r.Seeds != 2 || r.Open != 0 {
 			t.Errorf("%s: %+v", compression, r)
 		}
-		files, err := os.ReadDir(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		files := must.Get(os.ReadDir(dir))(t)
 		for _, f := range files {
 			if strings.Contains(f.Name(), ".wacz.") {
 				t.Errorf("%s: %s is left", compression, f.Name())
@@ -172,10 +135,8 @@ func checkManifest(t *testing.T, z *zip.Reader) {
 	}
 	var sum struct{ Hash string }
 	text := read(t, z, "datapackage.json")
-	if err := errors.Join(json.Unmarshal(text, &m),
-		json.Unmarshal(read(t, z, "datapackage-digest.json"), &sum)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(json.Unmarshal(text, &m),
+		json.Unmarshal(read(t, z, "datapackage-digest.json"), &sum)))
 	if sum.Hash != digest.Of(text).String() || m.Main != urlOf(0) {
 		t.Errorf("manifest %s, %q", sum.Hash, m.Main)
 	}
@@ -200,13 +161,8 @@ func checkIndex(t *testing.T, z *zip.Reader, n int) {
 		}
 		key, place, _ := strings.Cut(line, " {")
 		var b struct{ Offset, Length int }
-		if err := json.Unmarshal([]byte("{"+place), &b); err != nil {
-			t.Fatal(err)
-		}
-		block, err := gzip.NewReader(bytes.NewReader(packed[b.Offset : b.Offset+b.Length]))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte("{"+place), &b))
+		block := must.Get(gzip.NewReader(bytes.NewReader(packed[b.Offset : b.Offset+b.Length])))(t)
 		text, err := io.ReadAll(block)
 		if err != nil || !strings.HasPrefix(string(text), key) {
 			t.Fatalf("block %d does not begin with %q: %v", i, key, err)
@@ -217,10 +173,7 @@ func checkIndex(t *testing.T, z *zip.Reader, n int) {
 		t.Fatalf("%d lines, sorted: %v", len(lines), slices.IsSorted(lines))
 	}
 	for _, line := range lines {
-		e, err := warc.ParseEntry([]byte(line))
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(warc.ParseEntry([]byte(line)))(t)
 		file := read(t, z, "archive/"+e.Filename)
 		record := warc.NewReader(bytes.NewReader(file[e.Offset : e.Offset+e.Length]))
 		rec, err := record.Next()
@@ -244,9 +197,7 @@ func checkPages(t *testing.T, z *zip.Reader) {
 		found := 0
 		for ; lines.Scan(); found++ {
 			var p page
-			if err := json.Unmarshal(lines.Bytes(), &p); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal(lines.Bytes(), &p))
 			seen[p.URL] = p
 		}
 		if found != want {
@@ -270,9 +221,7 @@ func checkPages(t *testing.T, z *zip.Reader) {
 func TestUnfinished(t *testing.T) {
 	dir, c := stored(t, warc.FormatGzip, 100, true)
 	o := Options{Path: filepath.Join(dir, "all.wacz"), Now: start}
-	if err := os.WriteFile(o.Path, []byte("older"), 0o640); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(o.Path, []byte("older"), 0o640))
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if _, err := Write(ctx, c, o); !errors.Is(err, context.Canceled) {
@@ -281,18 +230,14 @@ func TestUnfinished(t *testing.T) {
 	if text, err := os.ReadFile(o.Path); err != nil || string(text) != "older" {
 		t.Errorf("%q, %v", text, err)
 	}
-	if err := os.WriteFile(o.Path+partial, bytes.Repeat([]byte("killed"), 1<<20), 0o640); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(o.Path+partial, bytes.Repeat([]byte("killed"), 1<<20), 0o640))
 	mustWrite(t, c, o)
 	files, _, err := c.Complete()
 	if err != nil {
 		t.Fatal(err)
 	}
 	damaged := filepath.Join(dir, files[1].Name)
-	if err := os.Truncate(damaged, files[1].Size/2); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Truncate(damaged, files[1].Size/2))
 	if _, err := Write(context.Background(), c, o); !errors.Is(err, warc.ErrTorn) {
 		t.Errorf("a damaged file: %v", err)
 	}

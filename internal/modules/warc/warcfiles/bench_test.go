@@ -10,6 +10,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/modules/warc"
 	"github.com/amble-crawler/amble/internal/output/archive"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/spool"
 )
 
@@ -21,10 +22,7 @@ func BenchmarkExchange(b *testing.B) {
 			benchRecords(b, fmt.Sprintf("%s=%d", format, level), archive.Compression{Format: format, Level: level})
 		}
 	}
-	dictionary, err := os.ReadFile("../testdata/dictionary")
-	if err != nil {
-		b.Fatal(err)
-	}
+	dictionary := must.Get(os.ReadFile("../testdata/dictionary"))(b)
 	benchRecords(b, "dictionary=1", archive.Compression{Format: warc.FormatZstd, Level: 1, Dictionary: dictionary})
 }
 
@@ -33,22 +31,14 @@ func benchRecords(b *testing.B, name string, c archive.Compression) {
 		b.Run(fmt.Sprintf("%s/bytes=%d", name, size), func(b *testing.B) {
 			o := options(b)
 			o.Formats, o.Records = []string{Name}, c
-			pool, err := spool.Open(spool.Options{Dir: b.TempDir(), Above: 1 << 20, Budget: 64 << 20})
-			if err != nil {
-				b.Fatal(err)
-			}
-			e, err := archive.NewEncoder(o, pool)
-			if err != nil {
-				b.Fatal(err)
-			}
+			pool := must.Get(spool.Open(spool.Options{Dir: b.TempDir(), Above: 1 << 20, Budget: 64 << 20}))(b)
+			e := must.Get(archive.NewEncoder(o, pool))(b)
 			visit := &archive.Visit{Exchange: benchExchange(size)}
 			b.ReportAllocs()
 			for b.Loop() {
 				item := mustEncode(b, e, visit)
 				b.ReportMetric(float64(item.Size()), "B/page")
-				if err := item.Close(); err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, item.Close())
 			}
 		})
 	}

@@ -153,10 +153,7 @@ func TestVerifyFinds(t *testing.T) {
 		if err != nil || len(paths) != 1 {
 			t.Fatalf("%s: %q, %v", test.pattern, paths, err)
 		}
-		before, err := os.ReadFile(paths[0])
-		if err != nil {
-			t.Fatal(err)
-		}
+		before := must.Get(os.ReadFile(paths[0]))(t)
 		must.Do(t, os.WriteFile(paths[0], test.harm(bytes.Clone(before)), 0o644))
 		c, _ := OpenCollection(o.Dir, known())
 		var problems []string

@@ -345,10 +345,7 @@ func TestEraseUnreadable(t *testing.T) {
 func TestEraseReferring(t *testing.T) {
 	o := allOptions(t)
 	o.Formats, o.MaxFileBytes = []string{Name}, 1<<20
-	w, err := archive.Open(o, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(archive.Open(o, nil))(t)
 	e := newEncoder(t, o)
 	original, again, other := exchangeOf("http://b.test/1", "body", 1), exchangeOf("http://a.test/copy", "body", 2),
 		exchangeOf("http://a.test/", "other", 3)

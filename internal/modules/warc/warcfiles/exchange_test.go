@@ -113,23 +113,14 @@ func captures(t testing.TB, dir string) (urls []string) {
 
 func get(t testing.TB, dir, url string, at time.Time) (head, body string) {
 	t.Helper()
-	c, err := OpenCollection(dir, known())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(OpenCollection(dir, known()))(t)
 	e, err := c.Find(context.Background(), url, at)
 	if err != nil {
 		t.Fatalf("%s: %v", url, err)
 	}
-	s, err := c.Open(context.Background(), e)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(c.Open(context.Background(), e))(t)
 	defer s.Close()
-	b, err := io.ReadAll(s.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(io.ReadAll(s.Body))(t)
 	return string(s.Head), string(b)
 }
 
@@ -528,9 +519,7 @@ func testFilesExpire(t *testing.T, records archive.Compression) {
 		if moved != nil {
 			marks = moved
 		}
-		if err = errors.Join(err, w.Committed()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(err, w.Committed()))
 	}
 	expire(startOfTime.Add(100 * time.Hour)) // there is no file
 	marks = add(0, startOfTime)

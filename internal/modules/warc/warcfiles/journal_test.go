@@ -47,10 +47,7 @@ func TestJournalIsWhole(t *testing.T) {
 			o := options(t)
 			o.Formats, o.MaxFileBytes = []string{Name}, 1<<20
 			d := &readsDisk{}
-			w, err := archive.OpenOn(o, nil, d)
-			if err != nil {
-				t.Fatal(err)
-			}
+			w := must.Get(archive.OpenOn(o, nil, d))(t)
 			items := someItems(t, o, 2*perBatch)
 			write := func(items []*archive.Item) []archive.Mark {
 				t.Helper()
@@ -65,9 +62,7 @@ func TestJournalIsWhole(t *testing.T) {
 				if test.change != nil {
 					changeJournal(t, o.Dir, test.change)
 				}
-				if w, err = archive.OpenOn(o, marks, d); err != nil {
-					t.Fatal(err)
-				}
+				w = must.Get(archive.OpenOn(o, marks, d))(t)
 			}
 			write(items[perBatch:])
 			finish(t, w)

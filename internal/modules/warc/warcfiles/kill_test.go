@@ -14,6 +14,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/modules/warc"
 	"github.com/amble-crawler/amble/internal/output/archive"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // commitFile replaces the database: a batch is committed by renaming a file.
@@ -111,22 +112,14 @@ func killURL(n int) string { return fmt.Sprintf("http://h.test/%09d", n) }
 
 func TestKilledProcessLeavesWhatIsCommitted(t *testing.T) {
 	dir := t.TempDir()
-	o, err := killOptions(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := must.Get(killOptions(dir))(t)
 	var c commitFile
 	for round := range 8 {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), "AMBLE_ARCHIVE_DIR="+dir)
 		cmd.Stderr = os.Stderr
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		out := must.Get(cmd.StdoutPipe())(t)
+		must.Do(t, cmd.Start())
 		if says := bufio.NewScanner(out); !says.Scan() || round == 0 && !says.Scan() {
 			t.Error("the writer did not begin, or commit")
 		}
@@ -134,9 +127,7 @@ func TestKilledProcessLeavesWhatIsCommitted(t *testing.T) {
 		cmd.Process.Kill()
 		cmd.Wait()
 
-		if err := c.load(filepath.Join(dir, "commit")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.load(filepath.Join(dir, "commit")))
 		mustOpen(t, o, c.Marks).Close()
 		if got := output(t, o.Dir); !slices.Equal(got, lines(0, c.Lines)) {
 			t.Fatalf("%d lines were committed, the files hold %d", c.Lines, len(got))

@@ -17,6 +17,7 @@ import (
 	"github.com/amble-crawler/amble/internal/modules/warc"
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/records/digest"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/spool"
 )
 
@@ -55,10 +56,7 @@ func benchCompressions(b *testing.B, pages []string) {
 		}
 	}
 	if path := os.Getenv("AMBLE_DICTIONARY"); path != "" {
-		dictionary, err := os.ReadFile(path)
-		if err != nil {
-			b.Fatal(err)
-		}
+		dictionary := must.Get(os.ReadFile(path))(b)
 		for level := range 2 {
 			add(fmt.Sprintf("dictionary-%d", level+1),
 				archive.Compression{Format: warc.FormatZstd, Level: level + 1, Dictionary: dictionary})
@@ -107,9 +105,7 @@ func (r *recordsBench) round(b *testing.B, visits []*archive.Visit) {
 // threadTime is the processor time of this thread.
 func threadTime(b *testing.B) time.Duration {
 	var now unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &now); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &now))
 	return time.Duration(now.Nano())
 }
 
@@ -125,10 +121,7 @@ func documentation(b *testing.B, n int) (pages []string) {
 		return nil
 	})
 	for i := 0; i < len(paths); i += max(len(paths)/n, 1) {
-		text, err := os.ReadFile(paths[i])
-		if err != nil {
-			b.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(paths[i]))(b)
 		pages = append(pages, string(text))
 	}
 	return pages
