@@ -45,7 +45,7 @@ func (o Options) Decide(r Record, slack time.Duration, now time.Time) Decision {
 		return o.decideUnreachable(r, slack, now)
 	}
 	until := r.Expires.Add(slack)
-	if !now.Before(until) || o.fromFuture(r, now) || o.isReclassified(r) {
+	if !now.Before(until) || isFromFuture(r, now) || o.isReclassified(r) {
 		return Decision{Kind: DecisionFetch}
 	}
 	if r.Class == ClassForbidden {
@@ -67,11 +67,12 @@ func (o Options) isReclassified(r Record) bool {
 	return r.Class == ClassForbidden
 }
 
-// fromFuture reports whether a record was made well after now. Then a clock was set back, which
+// setBack is by how much a clock may be set back before it counts as that.
+const setBack = 10 * time.Minute
+
+// isFromFuture reports whether a record was made well after now. Then a clock was set back, which
 // must not make rules last longer.
-func (o Options) fromFuture(r Record, now time.Time) bool {
-	return r.Fetched.Sub(now) > o.MinLifetime
-}
+func isFromFuture(r Record, now time.Time) bool { return r.Fetched.Sub(now) > setBack }
 
 // decideUnreachable applies the phases of an unreachable file: its copy is young enough; complete
 // disallow; the copy again.
@@ -79,7 +80,7 @@ func (o Options) decideUnreachable(r Record, slack time.Duration, now time.Time)
 	if r.Refresh.Sub(now) > o.MaxRetryAfter { // a clock was set back
 		r.Refresh = now
 	}
-	hasCopy := r.Copy != ClassNone && r.Copy != ClassForbidden && !o.fromFuture(r, now)
+	hasCopy := r.Copy != ClassNone && r.Copy != ClassForbidden && !isFromFuture(r, now)
 	lapses := r.Fetched.Add(max(o.MaxLifetime, r.Expires.Sub(r.Fetched)+slack))
 	retry := r.Refresh.Add(slack)
 	switch {

@@ -208,6 +208,7 @@ func TestValidate(t *testing.T) {
 		"lifetime":      func(o *Options) { o.MaxLifetime = 25 * hour },
 		"order":         func(o *Options) { o.MinLifetime = 25 * hour },
 		"zero":          func(o *Options) { o.MinLifetime = 0 },
+		"no cache":      func(o *Options) { o.NoCacheLifetime = 25 * hour },
 		"no robots":     func(o *Options) { o.NotRobotsLifetime = 0 },
 		"retry":         func(o *Options) { o.MinRetry = 0 },
 		"retry order":   func(o *Options) { o.MaxRetry = time.Second },

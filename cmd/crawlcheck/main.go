@@ -25,9 +25,6 @@ const (
 	exitNotRun = 3 // the crawler did not run
 )
 
-// The longest times of runs.
-const usualTimeout, longTimeout = 3 * time.Minute, 15 * time.Minute
-
 const usage = `crawlcheck grades the manners of a crawler. It serves a small web on this machine, runs the crawler on
 it, and judges from the requests that the web has got.
 
@@ -110,12 +107,11 @@ func parse(args []string, out, messages io.Writer) (o options, command []string,
 	f.StringVar(&o.Only, "only", "", "run the stations of this `pattern` alone, as robots-*; several with commas; "+
 		"!traps-* leaves some out")
 	f.Uint64Var(&o.Seed, "seed", 1, "`number` that decides paths, texts and the order of links")
-	f.DurationVar(&o.timeout, "timeout", 0, "longest `time` of a run; by default 3m, with --long 15m")
+	f.DurationVar(&o.timeout, "timeout", 3*time.Minute, "longest `time` of a run")
 	f.DurationVar(&o.quiet, "quiet", 30*time.Second, "end the run if there is no request for this `time`")
 	f.StringVar(&o.settings, "settings", "", "a `name` for the settings of the crawler, for the report")
 	f.StringVar(&o.Token, "token", "", "the crawler's product `token`; by default that of its User-Agent")
 	f.BoolVar(&o.Kill, "kill", false, "kill the crawler in the middle, run the command again, judge the restart too")
-	f.BoolVar(&o.Long, "long", false, "wait until a robots.txt is fetched again, after ten minutes or more")
 	f.BoolVar(&o.Proxy, "proxy", false, "hosts have names, and HTTP_PROXY of the command names a proxy that knows them")
 	f.BoolVar(&o.names, "names", false, "hosts have names, which the DNS server {resolver} knows")
 	f.BoolVar(&o.addresses, "addresses", false, "hosts are addresses of 127.0.0.0/8 (Linux), not ports")
@@ -134,14 +130,8 @@ func parse(args []string, out, messages io.Writer) (o options, command []string,
 	case err != nil:
 	case o.Proxy && o.names || o.Proxy && o.addresses || o.names && o.addresses:
 		err = errors.New("--proxy, --names and --addresses exclude each other")
-	case o.timeout < 0 || o.quiet <= 0:
+	case o.timeout <= 0 || o.quiet <= 0:
 		err = errors.New("--timeout and --quiet have to be more than 0")
-	}
-	if o.timeout == 0 {
-		o.timeout = usualTimeout
-		if o.Long {
-			o.timeout = longTimeout
-		}
 	}
 	o.Reach = testweb.ByPort
 	if o.Proxy || o.names {

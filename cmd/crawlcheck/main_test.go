@@ -48,6 +48,8 @@ func crawl(urls []string, hostile bool) {
 			if r, err := client.Get(to); err == nil {
 				_, _ = io.Copy(io.Discard, r.Body)
 				_ = r.Body.Close()
+			} else if u.Scheme == "https" {
+				os.Exit(4)
 			}
 		}
 	}
@@ -78,6 +80,8 @@ func TestExitCodes(t *testing.T) {
 			"before the robots.txt had arrived"},
 		{"proxy", "pages", []string{"--proxy", "--only", "honesty-same", "--", self, "{seed}", "{seed}",
 			"{seed}"}, exitHold, "holds"},
+		{"https by proxy", "pages", []string{"--proxy", "--https", "--only", "robots-scheme", "--", self, "{seeds}"},
+			exitBroken, "ended: exit status 0"},
 		{"hostile", "hostile", []string{"--only", "robots-first", "--", self, "{seeds}"}, exitBroken, "robots-first"},
 		{"no musts", "pages", []string{"--only", "honesty-same", "--", self, "{seed}", "{seed}",
 			"{seed}"}, exitHold, "holds"},

@@ -37,11 +37,8 @@ func TestDeniedURLsAreCheckedAgain(t *testing.T) {
 		}
 		later["/robots.txt"] = testweb.Robots("User-agent: *\nDisallow: /private/\nDisallow: /open/z\n")
 		web := serve(testweb.Site{Host: "a.test", Handler: routes})
-		o := testOptions(t, web)
+		o := shortLived(t, web, time.Second)
 		o.Frontier.Politeness.Delay = 100 * time.Millisecond
-		o.Frontier.Robots.MinLifetime = time.Second
-		o.Frontier.Robots.MaxLifetime = time.Second
-		o.Frontier.Robots.NotRobotsLifetime = time.Second
 		e := must.Get(Open(o, testLog(t)))(t)
 		defer e.Close()
 		go func() {

@@ -243,6 +243,7 @@ func shortLived(t *testing.T, web *testweb.Web, lifetime time.Duration) Options 
 	o := testOptions(t, web)
 	o.Frontier.Robots.MinLifetime = lifetime
 	o.Frontier.Robots.MaxLifetime = lifetime
+	o.Frontier.Robots.NoCacheLifetime = lifetime
 	o.Frontier.Robots.NotRobotsLifetime = lifetime
 	return o
 }

@@ -49,10 +49,8 @@ func TestRulesExpire(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
 		web := serve(site("a.test", "", paths("/", 60), nil))
-		o := testOptions(t, web)
 		const lifetime = 300 * time.Millisecond
-		o.Frontier.Robots.MinLifetime, o.Frontier.Robots.MaxLifetime, o.Frontier.Robots.NotRobotsLifetime = lifetime,
-			lifetime, lifetime
+		o := shortLived(t, web, lifetime)
 		crawl(t, o, web.URL("a.test", "/"))
 		// At least a delay apart, no more pages than this have room in a lifetime that
 		// is stretched by the delay in force.

@@ -76,12 +76,17 @@ func newClient(ctx context.Context, lab *Lab, fault string, before *client) *cli
 	case "honesty-browser":
 		c.agent = "refbot/1.0 (+https://ref.test/bot) Chrome/120.0 Safari/537.36"
 	}
+	var proxy func(*http.Request) (*url.URL, error)
+	if lab.o.Proxy {
+		to, err := url.Parse(lab.Web.Proxy())
+		proxy = func(*http.Request) (*url.URL, error) { return to, err }
+	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(lab.authority.PEM())
 	c.http = &http.Client{
 		Timeout:       10 * time.Second,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Transport: &http.Transport{DisableCompression: true, DisableKeepAlives: true,
+		Transport: &http.Transport{DisableCompression: true, DisableKeepAlives: true, Proxy: proxy,
 			TLSClientConfig: &tls.Config{RootCAs: roots},
 			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 				host, port, err := net.SplitHostPort(address)
@@ -372,7 +377,7 @@ func (s *site) schedule(began time.Time, a answer) {
 	if fault != "pace-backoff" {
 		delay <<= min(s.failures, 6)
 	}
-	if fault == "pace-gap" && s.took < 100*time.Millisecond && delay == pause {
+	if fault == "pace-gap" && strings.HasPrefix(s.name, fault) {
 		delay /= 2
 	}
 	s.next = now.Add(delay)

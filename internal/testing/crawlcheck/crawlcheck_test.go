@@ -2,6 +2,7 @@ package crawlcheck
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -80,9 +81,16 @@ func checkVerdicts(t *testing.T, r Report, broken string) {
 func TestReference(t *testing.T) {
 	for name, o := range map[string]Options{
 		"names": {Seed: 1}, "killed": {Seed: 2, Kill: true}, "ports": {Seed: 3, Reach: testweb.ByPort},
-		"addresses": {Seed: 4, Reach: testweb.ByAddress},
+		"addresses": {Seed: 4, Reach: testweb.ByAddress}, "proxy": {Seed: 5, Proxy: true},
 	} {
-		t.Run(name, func(t *testing.T) { checkVerdicts(t, crawlVirtually(t, o, ""), "") })
+		t.Run(name, func(t *testing.T) {
+			r := crawlVirtually(t, o, "")
+			checkVerdicts(t, r, "")
+			if i := slices.IndexFunc(r.Results, func(s Result) bool { return s.Station == "robots-scheme" }); i < 0 ||
+				r.Results[i].Verdict != Holds {
+				t.Error("https is not judged")
+			}
+		})
 	}
 }
 

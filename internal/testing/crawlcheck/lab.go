@@ -27,7 +27,6 @@ type Options struct {
 	Proxy bool   // hosts have names, and the crawler reaches them through the proxy
 	Kill  bool   // the crawler will be killed and started again
 	HTTPS bool   // the crawler trusts the authority of the web, or any
-	Long  bool   // the run is long enough for a robots.txt to be fetched again after ten minutes
 	Token string // the crawler's product token; empty: that of its User-Agent
 	// Network is the network of the web; nil: the loopback.
 	Network testweb.Network
@@ -131,7 +130,7 @@ func matches(patterns, name string) (bool, error) {
 func (l *Lab) prepare(s Station) *running {
 	one := &running{Station: s, least: 1}
 	if s.needs == names && (l.o.Reach != testweb.ByName || l.o.Proxy) ||
-		s.needs == kill && !l.o.Kill || s.needs == secure && (!l.o.HTTPS || l.o.Proxy) {
+		s.needs == kill && !l.o.Kill || s.needs == secure && !l.o.HTTPS {
 		one.not = s.needs
 	}
 	if s.build == nil {
@@ -140,7 +139,8 @@ func (l *Lab) prepare(s Station) *running {
 	}
 	h := newHost(l, s.Name+".test")
 	s.build(h)
-	h.late = slices.Contains([]string{"traps", "walls", "bodies"}, s.Group()) || s.Name == "robots-timeout"
+	h.late = slices.Contains([]string{"traps", "walls", "bodies"}, s.Group()) ||
+		slices.Contains([]string{"robots-timeout", "robots-stricter", "robots-challenge-later"}, s.Name)
 	all := append([]*host{h}, h.others...)
 	for _, b := range all {
 		if b.pages["/"] == nil {

@@ -75,24 +75,32 @@ func challenges(status int) http.Handler {
 		`<title>DDoS-Guard</title><script src="/.well-known/ddos-guard/js-challenge/index.js"></script>`)
 }
 
-// refreshed is a robots.txt that is another one when it is fetched again, which its lifetime invites to.
-func (h *host) refreshed(first string, then http.Handler) {
-	h.robots(first)
-	before := field("Cache-Control", "max-age=3", h.rules)
-	h.rules = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if h.count("robots") > 0 {
-			then.ServeHTTP(w, r)
-			return
+// The pages of a host whose robots.txt changes. With a second's pause they take longer than a minute.
+const refreshPages = 80
+
+// refreshed is a station whose robots.txt has a lifetime of a minute, and is another one when it is fetched again.
+func refreshed(first string, then func(*host) http.Handler) func(*host) {
+	return func(h *host) {
+		h.robots(first)
+		h.rules = testweb.Flaky(1, field("Cache-Control", "max-age=60", h.rules), then(h))
+		var links []string
+		for i := range refreshPages {
+			if links = append(links, fmt.Sprintf("/~/p%d", i)); i%4 == 3 {
+				links = append(links, fmt.Sprintf("/~/shut/%d", i))
+			}
 		}
-		before.ServeHTTP(w, r)
-	})
+		for _, p := range links {
+			h.page(p, "")
+		}
+		h.page("/", "", links...)
+	}
 }
 
 // judgeRefreshed is broken if a closed page was requested after the file was fetched a second time.
 func judgeRefreshed(e *evidence) {
 	l := e.page(e.host(), "/robots.txt")
 	if len(l) < 2 {
-		e.missing("it fetched the robots.txt once, which it may keep for a day; a run with --long shows more")
+		e.missing("it fetched the robots.txt once, whose lifetime is a minute and may be taken for a day")
 		return
 	}
 	for _, q := range after(e.under("/~/shut"), l[1].End) {
@@ -173,19 +181,16 @@ func robotsFailures() []Station {
 			Name: "robots-stricter", Level: Should, Source: "RFC 9309, 2.4",
 			Rule: "Once a newer robots.txt was fetched, its rules count, for URLs that were found before too.",
 			Mend: "Match URLs with the newest robots.txt when they are requested, not when they are found.",
-			build: func(h *host) {
-				h.refreshing()
-				h.refreshed("User-agent: *\nDisallow:\n",
-					testweb.Robots(h.own("User-agent: *\nDisallow: /~/shut\n")))
-			}, judge: judgeRefreshed,
+			build: refreshed("User-agent: *\nDisallow:\n", func(h *host) http.Handler {
+				return testweb.Robots(h.own("User-agent: *\nDisallow: /~/shut\n"))
+			}), judge: judgeRefreshed,
 		}, {
 			Name: "robots-challenge-later", Level: Courtesy, Source: "courtesy",
 			Rule: "A challenge page that comes in place of a known robots.txt does not lift its rules.",
 			Mend: "Keep the last robots.txt in force while a response in its place is none.",
-			build: func(h *host) {
-				h.refreshing()
-				h.refreshed("User-agent: *\nDisallow: /~/shut\n", challenges(http.StatusOK))
-			}, judge: judgeRefreshed,
+			build: refreshed("User-agent: *\nDisallow: /~/shut\n", func(*host) http.Handler {
+				return challenges(http.StatusOK)
+			}), judge: judgeRefreshed,
 		},
 	}
 	for _, status := range []int{200, 202, 403, 503} {
@@ -197,25 +202,6 @@ func robotsFailures() []Station {
 		})
 	}
 	return list
-}
-
-// The pages of a host whose robots.txt changes, one after the other. In a long run they last for longer than
-// a crawler that fetches a file again at all keeps it at least.
-const refreshPages, longPages = 6, 900
-
-// refreshing adds pages that take longer than the lifetime of the robots.txt.
-func (h *host) refreshing() {
-	n := refreshPages
-	if h.lab.o.Long {
-		n = longPages
-	}
-	frame := []string{"/", "/~/p0", "/~/p1", "/~/p2", "/~/p3"} // pages without known links would be those of a maze
-	for i := range n {
-		next := []string{fmt.Sprintf("/~/p%d", i+1), fmt.Sprintf("/~/shut/%d", i)}
-		h.page(fmt.Sprintf("/~/p%d", i), "", append(next, frame...)...)
-	}
-	h.page("/", "", "/~/p0")
-	h.rest = func(string) http.Handler { return h.html(http.StatusOK, "") }
 }
 
 // redirectRobots lets the robots.txt redirect n times, at last to a URL.

@@ -119,7 +119,7 @@ func (l *Lab) start(c Command, args []string) (*process, error) {
 		}
 	}
 	if c.Proxy {
-		for _, name := range []string{"HTTP_PROXY", "http_proxy"} {
+		for _, name := range []string{"HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy"} {
 			p.command.Env = append(p.command.Env, name+"="+l.Web.Proxy())
 		}
 		p.command.Env = append(p.command.Env, "NO_PROXY=", "no_proxy=")

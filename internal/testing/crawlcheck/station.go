@@ -62,7 +62,7 @@ func (n need) String() string {
 	case names:
 		return "it needs hosts whose names the crawler looks up: run with --names"
 	case secure:
-		return "it needs https: run with --https and without --proxy, and let the crawler trust the authority {ca}"
+		return "it needs https: run with --https, and let the crawler trust the authority {ca}"
 	}
 	return "it needs a crawler that is killed and started again: run with --kill"
 }

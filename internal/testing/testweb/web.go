@@ -255,6 +255,9 @@ func (w *Web) record(rw http.ResponseWriter, r *http.Request) {
 	}
 	defer w.running.Done()
 	c := connOf(r.Context())
+	if r.Method == http.MethodConnect && w.tunnel(rw, r) {
+		return
+	}
 	if r.URL.IsAbs() { // to a proxy
 		r.RequestURI = r.URL.RequestURI()
 	}
@@ -315,7 +318,8 @@ func (w *Web) URL(host, path string) string {
 // Authorities returns the root certificate of a web with TLS, in PEM form; nil: it has none.
 func (w *Web) Authorities() []byte { return w.authorities }
 
-// Proxy returns the URL of an HTTP proxy that leads to the sites, and nowhere else.
+// Proxy returns the URL of an HTTP proxy that leads to the sites, and nowhere else. A tunnel through it is no request:
+// what it carries to a site with TLS is recorded there.
 func (w *Web) Proxy() string { return w.scheme + "://" + w.listening[0].String() }
 
 // ResolverAddr returns the host:port of the DNS server, for UDP and TCP.
