@@ -20,9 +20,7 @@ type Options struct {
 	// MinLifetime and MaxLifetime bound the lifetime from Cache-Control and Expires. MaxLifetime is
 	// at most 24 h (RFC 9309 section 2.4).
 	MinLifetime, MaxLifetime time.Duration
-
-	// NoCacheLifetime is the lifetime of a response that must not be cached, or that is stale when it arrives.
-	NoCacheLifetime time.Duration
+	NoCacheLifetime          time.Duration // of a response that must not be cached, or is stale when it arrives
 
 	// NotRobotsLifetime is the lifetime of a response that is no robots.txt, such as an HTML page.
 	NotRobotsLifetime time.Duration
@@ -77,8 +75,7 @@ func (o Options) Validate() error {
 		{o.MinLifetime > 0, "MinLifetime must be more than 0"},
 		{o.MaxLifetime >= o.MinLifetime, "MaxLifetime must not be less than MinLifetime"},
 		{o.MaxLifetime <= 24*time.Hour, "MaxLifetime must be at most 24h"},
-		{o.NoCacheLifetime > 0 && o.NoCacheLifetime <= o.MaxLifetime, "NoCacheLifetime must be more than 0 and at most " +
-			"MaxLifetime"},
+		{o.NoCacheLifetime > 0 && o.NoCacheLifetime <= o.MaxLifetime, "NoCacheLifetime must be in (0, MaxLifetime]"},
 		{o.NotRobotsLifetime > 0 && o.NotRobotsLifetime <= o.MaxLifetime, "NotRobotsLifetime must be more than 0 and " +
 			"at most MaxLifetime"},
 		{o.MinRetry > 0, "MinRetry must be more than 0"},

@@ -318,10 +318,6 @@ func (w *Web) URL(host, path string) string {
 // Authorities returns the root certificate of a web with TLS, in PEM form; nil: it has none.
 func (w *Web) Authorities() []byte { return w.authorities }
 
-// Proxy returns the URL of an HTTP proxy that leads to the sites, and nowhere else. A tunnel through it is no request:
-// what it carries to a site with TLS is recorded there.
-func (w *Web) Proxy() string { return w.scheme + "://" + w.listening[0].String() }
-
 // ResolverAddr returns the host:port of the DNS server, for UDP and TCP.
 func (w *Web) ResolverAddr() string { return w.dns.addr() }
 

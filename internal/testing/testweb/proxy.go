@@ -9,6 +9,10 @@ import (
 	"strconv"
 )
 
+// Proxy returns the URL of an HTTP proxy that leads to the sites, and nowhere else. A tunnel through it is no request:
+// what it carries to a site with TLS is recorded there.
+func (w *Web) Proxy() string { return w.scheme + "://" + w.listening[0].String() }
+
 // tunnel connects a client of the proxy with the site that it names, and reports whether there is one.
 func (w *Web) tunnel(rw http.ResponseWriter, r *http.Request) bool {
 	host, port, err := net.SplitHostPort(r.Host)
