@@ -12,6 +12,7 @@ import (
 	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/modules/warc/command"
+	"github.com/amble-crawler/amble/internal/modules/warc/completeness"
 	"github.com/amble-crawler/amble/internal/modules/warc/warcfiles"
 )
 
@@ -19,6 +20,8 @@ import (
 func archiveModule() module {
 	var running *crawling
 	return module{page: archivedPage,
+		operations: completeness.Register,
+		ofURL:      completeness.OfURL,
 		command: func(settings *settingsFlags) *cobra.Command {
 			return group("archive", "Read the stored output",
 				`Read the output files of a crawl, in output.dir. None is changed, and a crawl may be running.`,

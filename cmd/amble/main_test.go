@@ -2,12 +2,14 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"maps"
+	"mime"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -148,6 +150,19 @@ func addScriptPages(mux *http.ServeMux) {
 	page("/other")
 	page("/many/", "1", "2", "3", "4", "5", "6", "7", "8", "9")
 	page("/hanging", "/hang")
+	made := map[string]string{ // with what they are made of
+		"/made/{$}": "<link rel=stylesheet href=s.css><img src=i.png><img src=moved.png><img src=/private/no.png>" +
+			"<img src=gone.png><a href=whole>next</a>",
+		"/made/whole": "<link rel=stylesheet href=s.css><img src=i.png>",
+		"/made/s.css": "a { background: url(b.png) }", "/made/i.png": "i", "/made/b.png": "b", "/made/there.png": "t",
+	}
+	for path, content := range made {
+		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", cmp.Or(mime.TypeByExtension(filepath.Ext(path)), "text/html"))
+			io.WriteString(w, content)
+		})
+	}
+	mux.Handle("/made/moved.png", http.RedirectHandler("there.png", http.StatusFound))
 	mux.HandleFunc("/stated/", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Usage", "train-ai=n, search=y")
 	})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/console"
+	"github.com/amble-crawler/amble/internal/console/access"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/engine/inspect"
 	"github.com/amble-crawler/amble/internal/engine/node"
@@ -43,6 +44,8 @@ type module struct {
 	collector func(*config.Config) prometheus.Collector
 	// status has rows of the status of a running crawl, for people.
 	status func(context.Context, *config.Config) ([][]string, error)
+	// ofURL adds to what is told of a URL: a value of the JSON object, nil for nothing, and lines for people.
+	ofURL func(context.Context, *access.Crawl, access.Inspector, *inspect.URLStory) (any, [][2]string, error)
 	// format is of the lists that amble import reads and amble export writes.
 	format listFormat
 	// page reads the page that the argument of amble extract names, unless that is a file of one page: took is false.

@@ -14,6 +14,7 @@ import (
 	"github.com/amble-crawler/amble/internal/modules/identity/command"
 	crawlreport "github.com/amble-crawler/amble/internal/modules/report"
 	reportcommand "github.com/amble-crawler/amble/internal/modules/report/command"
+	"github.com/amble-crawler/amble/internal/modules/warc/completeness"
 	"github.com/amble-crawler/amble/internal/service/server"
 )
 
@@ -21,6 +22,7 @@ import (
 func reportModule(signs command.Program) module {
 	var parts crawlreport.Parts
 	parts.Add("politeness", "Politeness", true, auditcommand.Running, auditcommand.Stored)
+	parts.Add("requisites", "Requisites", false, completeness.Running, completeness.Stored)
 	parts.Add("signed", "Signed requests", false,
 		func(context.Context, *server.Server) (string, []string, [][]string, error) { return signs.Answers("") },
 		func(_ context.Context, c *access.Crawl) (string, []string, [][]string, error) {

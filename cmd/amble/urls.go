@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -119,7 +120,12 @@ func (f *urlsFlags) one(command *cobra.Command, settings *settingsFlags, text st
 		if err != nil {
 			return unknown(err)
 		}
-		err = f.Object(command.OutOrStdout(), s, func(w io.Writer) error { return printURLStory(w, &s, time.Now()) })
+		lines, err := settings.moreOf(command.Context(), i, &s)
+		if err != nil {
+			return err
+		}
+		print := func(w io.Writer) error { return printURLStory(w, &s, lines, time.Now()) }
+		err = f.Object(command.OutOrStdout(), s, print)
 		if err == nil && !s.Known {
 			return unknown(fmt.Errorf("%s: %w", u, inspect.ErrUnknown))
 		}
@@ -183,7 +189,22 @@ func statusText(u *inspect.URL) string {
 	return strconv.Itoa(u.Status)
 }
 
-func printURLStory(w io.Writer, u *inspect.URLStory, now time.Time) error {
+// moreOf has modules add to what is known of a URL.
+func (f *settingsFlags) moreOf(ctx context.Context, i access.Inspector, s *inspect.URLStory) ([][2]string, error) {
+	var all [][2]string
+	c, err := f.crawl()
+	for _, m := range modules() {
+		if m.ofURL == nil || err != nil || !s.Known {
+			continue
+		}
+		var lines [][2]string
+		s.Requisites, lines, err = m.ofURL(ctx, c, i, s)
+		all = append(all, lines...)
+	}
+	return all, err
+}
+
+func printURLStory(w io.Writer, u *inspect.URLStory, more [][2]string, now time.Time) error {
 	s := &story{now: now}
 	s.Line("URL", "%s", u.URL.URL)
 	s.Line("state", "%s", urlState(u))
@@ -214,6 +235,9 @@ func printURLStory(w io.Writer, u *inspect.URLStory, now time.Time) error {
 		p := u.Usage[category]
 		s.Line(label, "%s=%s, by %s", category, p.Preference, p.From)
 		label = ""
+	}
+	for _, line := range more {
+		s.Line(line[0], "%s", line[1])
 	}
 	s.text("digest", u.Digest)
 	s.text("etag", u.ETag)

@@ -68,9 +68,7 @@ func (ar *archiving) output(
 		if ar.o.Archive.Outlinks {
 			x.Facts = facts.AppendOutlinks(x.Facts, res.visit.Links)
 		}
-		for _, u := range res.requisites {
-			x.Facts.Add("requisite", u)
-		}
+		x.Facts = append(x.Facts, res.requisites...)
 	}
 	if res.visit.Exchange == nil {
 		res.visit.Beside = nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"strconv"
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/output/archive"
@@ -17,9 +18,10 @@ import (
 type RequisiteOptions struct {
 	Fetch   bool
 	PerPage int // at most, those of its style sheets included
-	// Find returns what a document is made of, at most so many, those that lead to more first. Any goroutine may
-	// call it.
-	Find func(text []byte, contentType string, base weburl.URL, most int) []extract.Requisite `json:"-"`
+	// Find returns what a document is made of, at most so many, those that lead to more first, and how many are
+	// left out. Any goroutine may call it.
+	Find func(text []byte, contentType string, base weburl.URL, most int) (
+		all []extract.Requisite, left int) `json:"-"`
 }
 
 // validate says what is wrong with the options.
@@ -60,8 +62,9 @@ func (rd *reading) takeRequisites(ctx context.Context, res *result, resp *fetch.
 	}
 	l := &res.lease
 	var all []extract.Requisite
+	left := 0
 	err := rd.withText(ctx, resp, func(text []byte) {
-		all = rd.o.Requisites.Find(text, resp.Header.Get("Content-Type"), l.URL, most)
+		all, left = rd.o.Requisites.Find(text, resp.Header.Get("Content-Type"), l.URL, most)
 	})
 	if ctx.Err() != nil {
 		res.page.Broken = true // it is fetched again
@@ -82,7 +85,12 @@ func (rd *reading) takeRequisites(ctx context.Context, res *result, resp *fetch.
 		if f.Priority = storage.PriorityRequisite; i < leading {
 			f.Room = uint8(room)
 		}
-		if !ok || scope.CheckHead(u, &storage.Entry{Priority: f.Priority}) != frontier.InScope {
+		if !ok {
+			left++
+			continue
+		}
+		res.requisites.Add("requisite", u.String())
+		if scope.CheckHead(u, &storage.Entry{Priority: f.Priority}) != frontier.InScope {
 			res.passed.Outside++
 			continue
 		}
@@ -91,7 +99,9 @@ func (rd *reading) takeRequisites(ctx context.Context, res *result, resp *fetch.
 			continue
 		}
 		res.found = append(res.found, f)
-		res.requisites = append(res.requisites, u.String())
+	}
+	if left > 0 {
+		res.requisites.Add("requisites-left-out", strconv.Itoa(left))
 	}
 	return err
 }

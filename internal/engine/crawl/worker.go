@@ -51,7 +51,7 @@ type findings struct {
 	stamp      uint32             // of what was read out of a page; 0: none
 	products   expensive.Products // that made the page
 	found      []storage.Found
-	requisites []string // of the page, those among found
+	requisites archive.Facts // which the page names
 	refused    []storage.Refused
 	passed     marks.Passed
 	mazes      string            // of the host of a page that has shown one; empty: none

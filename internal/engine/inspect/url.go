@@ -112,6 +112,8 @@ type URLStory struct {
 	Earliest  time.Time  `json:"earliest,omitzero"` // when it may be fetched at the earliest; absent: now, or never
 	Robots    Verdict    `json:"robots"`
 	Host      Host       `json:"host"`
+	// Requisites is how much of what the page is made of is stored, where a module knows that.
+	Requisites any `json:"requisites,omitempty"`
 }
 
 // StateUnknown is the state of a URL, and of a host, that is not in the store.

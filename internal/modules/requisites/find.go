@@ -17,9 +17,9 @@ const (
 	maxManifest = 1 << 20
 )
 
-// Find returns what a document is made of, each URL once and at most so many. Those that lead to more come first, then
-// the others in the order of the document. base is the URL that it was fetched from.
-func Find(text []byte, contentType string, base weburl.URL, most int) []extract.Requisite {
+// Find returns what a document is made of, each URL once and at most so many, and how many are left out. Those that
+// lead to more come first, then the others in the order of the document. base is the URL that it was fetched from.
+func Find(text []byte, contentType string, base weburl.URL, most int) (all []extract.Requisite, left int) {
 	f := finder{self: base, base: base, most: most, seen: make(map[weburl.URL]bool)}
 	switch kindOf(text, contentType, base) {
 	case page:
@@ -29,8 +29,8 @@ func Find(text []byte, contentType string, base weburl.URL, most int) []extract.
 	case manifest:
 		f.manifest(text)
 	}
-	all := append(f.leading, f.others...)
-	return all[:min(len(all), most)]
+	all = append(f.leading, f.others...)
+	return all[:min(len(all), most)], f.left + max(len(all)-most, 0)
 }
 
 // kind is a kind of document.
@@ -67,6 +67,7 @@ type finder struct {
 	most            int
 	references      int
 	framed          bool // in a frame whose text the page has
+	left            int  // beyond most, of a kind
 	seen            map[weburl.URL]bool
 	leading, others []extract.Requisite
 }
@@ -78,7 +79,7 @@ func (f *finder) add(reference string, leads bool) {
 	if leads {
 		into = &f.leading
 	}
-	if f.references++; reference == "" || reference[0] == '#' || len(*into) >= f.most || f.references > maxReferences {
+	if f.references++; reference == "" || reference[0] == '#' || f.references > maxReferences {
 		return
 	}
 	u, err := f.base.Resolve(reference)
@@ -86,6 +87,10 @@ func (f *finder) add(reference string, leads bool) {
 		return
 	}
 	f.seen[u] = true
+	if len(*into) >= f.most {
+		f.left++
+		return
+	}
 	*into = append(*into, extract.Requisite{URL: u, Leads: leads})
 }
 

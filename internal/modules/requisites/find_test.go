@@ -18,7 +18,11 @@ func mustParse(t testing.TB, text string) weburl.URL {
 // found returns what a document is made of, a URL of its site by its path; "+" in front: it leads to more.
 func found(t testing.TB, text, contentType, from string, most int) (all []string) {
 	t.Helper()
-	for _, r := range Find([]byte(text), contentType, mustParse(t, from), most) {
+	list, left := Find([]byte(text), contentType, mustParse(t, from), most)
+	if left > 0 && len(list) < most {
+		t.Errorf("%d are left out, of %d", left, len(list))
+	}
+	for _, r := range list {
 		name := strings.TrimPrefix(r.URL.String(), "https://site.test")
 		if r.Leads {
 			name = "+" + name
@@ -153,6 +157,10 @@ func TestBound(t *testing.T) {
 	if len(got) != 10 || got[0] != "+/first.css" || got[9] != "/i8.png" {
 		t.Errorf("%v", got)
 	}
+	few := "<link rel=stylesheet href=a.css>" + strings.Repeat("<img src=a.png><img src=b.png><img src=c.png>", 2)
+	if _, left := Find([]byte(few), "text/html", mustParse(t, "https://site.test/"), 3); left != 1 {
+		t.Errorf("of 4 requisites %d are left out, at most 3 are taken", left)
+	}
 }
 
 func FuzzFind(f *testing.F) {
@@ -166,7 +174,7 @@ func FuzzFind(f *testing.F) {
 	base := mustParse(f, "https://site.test/dir/x")
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, contentType := range []string{"text/html", "text/css", "application/manifest+json"} {
-			all := Find([]byte(text), contentType, base, 5)
+			all, _ := Find([]byte(text), contentType, base, 5)
 			if len(all) > 5 {
 				t.Errorf("%d of %q", len(all), text)
 			}

@@ -11,8 +11,10 @@ import (
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
-// Requisites returns what a document is made of, for archives; nil: the program was built without that.
-var Requisites func(text []byte, contentType string, base weburl.URL, most int) []extract.Requisite = requisites.Find
+// Requisites returns what a document is made of, for archives, and how much is left out; nil: the program was built
+// without that.
+var Requisites func(text []byte, contentType string, base weburl.URL, most int) (
+	all []extract.Requisite, left int) = requisites.Find
 
 // ofModules returns the formats of modules.
 func ofModules() []archive.Format { return []archive.Format{warcfiles.Format(), webhook.Format()} }

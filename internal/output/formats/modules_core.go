@@ -9,7 +9,7 @@ import (
 )
 
 // Requisites is nil: this program is the core alone.
-var Requisites func(text []byte, contentType string, base weburl.URL, most int) []extract.Requisite
+var Requisites func(text []byte, contentType string, base weburl.URL, most int) (all []extract.Requisite, left int)
 
 // ofModules is empty: this program is the core alone.
 func ofModules() []archive.Format { return nil }

@@ -17,6 +17,7 @@ import (
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/modules/warc"
+	"github.com/amble-crawler/amble/internal/modules/warc/completeness"
 	"github.com/amble-crawler/amble/internal/modules/warc/warcfiles"
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/web/weburl"
@@ -290,6 +291,9 @@ checksums and digests, the links between records, the originals of responses tha
 the index. In the other files it checks that each line is a JSON object. A crawl may be running: the last
 record of an open file may be incomplete.
 
+Of pages that name what they are made of (archive.requisites) it also says how many the archive has whole. What is
+missing is no problem of the files: amble urls URL says why.
+
 Exit code 0: nothing is wrong. 1: there are problems, or there is no output. 2: wrong usage or settings.`,
 		Example: `  amble archive verify
   amble archive verify --set output.dir=/srv/crawl/output`,
@@ -315,7 +319,22 @@ Exit code 0: nothing is wrong. 1: there are problems, or there is no output. 2: 
 				console.Plural(v.Records, "WARC record"),
 				console.Plural(v.Files, "file"),
 				console.Plural(v.Lines, "JSON line"), console.Size(uint64(v.Bytes)))
-			return err
+			if err != nil {
+				return err
+			}
+			return printRequisites(command.Context(), out, c)
 		},
 	}
+}
+
+// printRequisites says how many pages have all that they are made of, if pages say what that is.
+func printRequisites(ctx context.Context, out io.Writer, c *warcfiles.Collection) error {
+	s, err := completeness.Check(ctx, c)
+	if err != nil {
+		return console.Exit(console.ExitProblem, err)
+	}
+	if s.Naming > 0 {
+		_, err = fmt.Fprintln(out, s.Text())
+	}
+	return err
 }

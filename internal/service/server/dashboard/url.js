@@ -45,6 +45,19 @@ function fetched(f) {
     r && el("details", {}, el("summary", {}, "Header"), el("pre", { tabindex: "0" }, Object.entries(r.header).map(([name, values]) => values.map((v) => `${name}: ${v}\n`)))));
 }
 
+// requisites shows how much of what a page is made of is stored.
+async function requisites(s, signal) {
+  if (s.state !== "fetched" || !(await serves("/api/v1/requisites"))) return "";
+  const p = await get(`/api/v1/requisites?${query({ url: s.url })}`, signal);
+  if (!p.named) return "";
+  return panel("What it is made of",
+    facts([
+      ["Requisites", count(p.named)], ["Stored", p.complete ? "all" : count(p.stored)], ["Waiting", p.waiting ? count(p.waiting) : ""],
+      ["Missing", Object.entries(p.missing).sort(([, a], [, b]) => b - a).map(([why, n]) => `${count(n)} ${why}`).join(", ")],
+    ]),
+    p.requisites.length > 0 && el("details", {}, el("summary", {}, "Those that are not stored"), el("ul", {}, p.requisites.map((part) => el("li", {}, urlLink(part.url), ` ${part.reason ?? part.state}`)))));
+}
+
 export async function url(address, shared) {
   const s = await get(`/api/v1/url?${query({ url: address })}`, shared.signal);
   const v = s.robots;
@@ -61,6 +74,7 @@ export async function url(address, shared) {
         ["Scope", s.scope?.reason], ["Expensive endpoint", s.expensive && `${s.expensive.class} of ${s.expensive.product}, line ${s.expensive.line}`],
         ["Way from the seed", s.chain?.length > 1 && el("ol", { class: "way" }, [...s.chain].reverse().map((step) => el("li", {}, urlLink(step.url), step.state && ` (${step.state})`)))],
       ])),
+      await requisites(s, shared.signal),
       s.usage && panel("What it may be used for", facts(Object.entries(s.usage).sort().map(([use, u]) => [use, `${u.preference === "n" ? "no" : "yes"}, by ${u.from}`])))),
     columns(
       panel("robots.txt", facts([

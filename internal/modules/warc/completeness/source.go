@@ -1,0 +1,287 @@
+package completeness
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"path/filepath"
+
+	"github.com/amble-crawler/amble/internal/engine/inspect"
+	"github.com/amble-crawler/amble/internal/modules/warc"
+	"github.com/amble-crawler/amble/internal/modules/warc/warcfiles"
+	"github.com/amble-crawler/amble/internal/output/archive"
+	"github.com/amble-crawler/amble/internal/rules/seeds"
+	"github.com/amble-crawler/amble/internal/service/server"
+	"github.com/amble-crawler/amble/internal/web/weburl"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// View is the part of an [inspect.View] that is read.
+type View interface {
+	Records() (inspect.Store, *seeds.Set)
+	URL(context.Context, weburl.URL) (inspect.URLStory, error)
+}
+
+// Local is the source of one database, and of the archives in some directories.
+type Local struct {
+	View View
+	Dirs []string
+}
+
+// States implements Source.
+func (l Local) States(ctx context.Context, urls []string) (map[string]State, error) {
+	store, _ := l.View.Records()
+	states := make(map[string]State, len(urls))
+	for i, text := range urls {
+		if i%1024 == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		u, err := weburl.Parse(text)
+		if err != nil {
+			continue
+		}
+		head, _, err := store.Lookup(u)
+		switch {
+		case err == nil:
+			states[text] = stateOf(&head)
+		case errors.Is(err, storage.ErrNotFound):
+			s := State{State: inspect.StateUnknown, Reason: ReasonNotTaken}
+			if story, err := l.View.URL(ctx, u); err == nil && story.Scope != nil && !story.Scope.In {
+				s.Reason = inspect.ReasonName(storage.ReasonScope)
+			}
+			states[text] = s
+		default:
+			return nil, fmt.Errorf("look up %s: %w", text, err)
+		}
+	}
+	return states, nil
+}
+
+// stateOf returns the state of a URL of the database.
+func stateOf(h *storage.Head) State {
+	o := &h.Last
+	s := State{State: o.State.String(), Reason: inspect.ReasonName(o.Reason), At: o.At.UTC()}
+	if o.Reason == storage.ReasonStatus && o.Status > 0 {
+		s.Reason = fmt.Sprintf("status %d", o.Status)
+	}
+	return s
+}
+
+// Find implements Source.
+func (l Local) Find(ctx context.Context, d *Docs, wanted []Wanted) error {
+	return l.each(func(c *warcfiles.Collection) error { return d.Find(ctx, c, wanted) })
+}
+
+// Scan reads what all documents of the archives name.
+func (l Local) Scan(ctx context.Context) (*Docs, error) {
+	d := new(Docs)
+	err := l.each(func(c *warcfiles.Collection) error { return d.Scan(ctx, c) })
+	return d, err
+}
+
+// each calls f for the archives that are there.
+func (l Local) each(f func(*warcfiles.Collection) error) error {
+	for _, dir := range l.Dirs {
+		c, err := warcfiles.OpenCollection(dir, []archive.Format{warcfiles.Format()})
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = f(c)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dirs returns the directories of the output of a crawl, or of all shards that this node has ever had.
+func dirs(ctx context.Context, s *server.Server) (all []string, err error) {
+	if crawl, _ := s.Of(ctx); crawl != nil {
+		return []string{crawl.Status().OutputDir}, nil
+	}
+	logs, err := s.RequestLogs(ctx)
+	for _, log := range logs { // each is beside the output
+		all = append(all, filepath.Join(filepath.Dir(log), "output"))
+	}
+	return all, err
+}
+
+// cluster is the source of all nodes. One goroutine uses it.
+type cluster struct {
+	d       server.Division
+	lacking *server.Incomplete
+}
+
+// reasonNoAnswer is the reason of a URL whose shard does not answer.
+const reasonNoAnswer = "no answer"
+
+// maxURLs bounds a question to a shard.
+const maxURLs = 2000
+
+// States implements Source.
+func (c *cluster) States(ctx context.Context, urls []string) (map[string]State, error) {
+	byShard := make(map[int][]string)
+	for _, text := range urls {
+		if u, err := weburl.Parse(text); err == nil {
+			shard := c.d.ShardOf(u.Host())
+			byShard[shard] = append(byShard[shard], text)
+		}
+	}
+	ask := func(ctx context.Context, shard int) (map[string]State, error) {
+		states := make(map[string]State)
+		for list := byShard[shard]; len(list) > 0; list = list[min(len(list), maxURLs):] {
+			r, err := post(pathStates, question{URLs: list[:min(len(list), maxURLs)]})
+			if err != nil {
+				return nil, err
+			}
+			part, err := decode[answer](server.AskShard(ctx, c.d, shard, r))
+			if err != nil {
+				return nil, err
+			}
+			for u, s := range part.States {
+				states[u] = s
+			}
+		}
+		return states, nil
+	}
+	parts, failed, err := server.Gather(ctx, server.SortedKeys(byShard), ask)
+	if err != nil {
+		return nil, err
+	}
+	all := make(map[string]State, len(urls))
+	for shard := range failed {
+		for _, u := range byShard[shard] {
+			all[u] = State{State: inspect.StateUnknown, Reason: reasonNoAnswer}
+		}
+	}
+	for _, part := range parts {
+		for u, s := range part {
+			all[u] = s
+		}
+	}
+	if lacking := server.MissingShards(failed); lacking != nil {
+		c.lacks(lacking)
+	}
+	return all, nil
+}
+
+// lacks notes what has not answered, once.
+func (c *cluster) lacks(more *server.Incomplete) {
+	if c.lacking == nil {
+		c.lacking = new(server.Incomplete)
+	}
+	if len(c.lacking.Shards) == 0 {
+		c.lacking.Shards = more.Shards
+	}
+	if len(c.lacking.Nodes) == 0 {
+		c.lacking.Nodes = more.Nodes
+	}
+	if len(c.lacking.Why) == 0 {
+		c.lacking.Why = more.Why
+	}
+}
+
+// Find implements Source.
+func (c *cluster) Find(ctx context.Context, d *Docs, wanted []Wanted) error {
+	r, err := post(pathNamed, question{Wanted: wanted})
+	if err != nil {
+		return err
+	}
+	return c.ofNodes(ctx, d, r)
+}
+
+// ofNodes adds what all nodes answer.
+func (c *cluster) ofNodes(ctx context.Context, d *Docs, r *server.Request) error {
+	parts, absent, err := server.Gather(ctx, c.d.Nodes(), func(ctx context.Context, node string) (*Docs, error) {
+		response, err := c.d.AskNode(ctx, node, r)
+		if err == nil && response.StatusCode != http.StatusOK {
+			err = errors.Join(fmt.Errorf("node %s: %s", node, response.Status), response.Body.Close())
+		}
+		docs, err := decode[Docs](response, err)
+		if err == nil && !docs.isSound() {
+			err = server.Unanswered(fmt.Errorf("node %s: its answer cannot be used", node))
+		}
+		return docs, err
+	})
+	if err != nil {
+		return err
+	}
+	for _, node := range server.SortedKeys(parts) {
+		d.Add(parts[node])
+	}
+	if len(absent) > 0 {
+		c.lacks(c.d.Absent(absent))
+	}
+	return nil
+}
+
+// post returns a request of the API with a body.
+func post(path string, body any) (*server.Request, error) {
+	encoded, err := json.Marshal(body)
+	r := server.Read(path, nil)
+	r.Method, r.Kind, r.Body = http.MethodPost, "application/json", encoded
+	return r, err
+}
+
+// decode reads a response that is one object.
+func decode[T any](response *http.Response, err error) (*T, error) {
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	value := new(T)
+	if err := json.NewDecoder(response.Body).Decode(value); err != nil {
+		return nil, server.Unanswered(fmt.Errorf("the answer is no object: %w", err))
+	}
+	return value, nil
+}
+
+// stored is the source that knows no more than what an archive has.
+type stored struct{ c *warcfiles.Collection }
+
+// States implements Source.
+func (s stored) States(ctx context.Context, urls []string) (map[string]State, error) {
+	states := make(map[string]State, len(urls))
+	for _, u := range urls {
+		states[u] = State{Reason: ReasonNotStored}
+	}
+	err := s.c.Captures(ctx, "", func(e *warc.Entry) error {
+		before, wanted := states[e.URL]
+		if !wanted || e.Time.Before(before.At) {
+			return nil
+		}
+		now := State{State: storage.Fetched.String(), At: e.Time}
+		switch {
+		case e.Status/100 == 3 && e.Status != http.StatusNotModified:
+			now.State = storage.Redirected.String()
+		case e.Status >= http.StatusBadRequest:
+			now.State, now.Reason = storage.Failed.String(), fmt.Sprintf("status %d", e.Status)
+		}
+		states[e.URL] = now
+		return nil
+	})
+	return states, err
+}
+
+// Find implements Source.
+func (s stored) Find(ctx context.Context, d *Docs, wanted []Wanted) error {
+	return d.Find(ctx, s.c, wanted)
+}
+
+// Check counts how much of what the pages of an archive are made of the archive itself has.
+func Check(ctx context.Context, c *warcfiles.Collection) (s Sum, err error) {
+	d := new(Docs)
+	if err := d.Scan(ctx, c); err != nil {
+		return s, err
+	}
+	states, err := d.Resolve(ctx, stored{c}, false)
+	if err != nil {
+		return s, err
+	}
+	return d.Sum(states, maxPages), nil
+}

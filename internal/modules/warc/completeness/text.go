@@ -1,0 +1,170 @@
+package completeness
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/amble-crawler/amble/internal/console"
+	"github.com/amble-crawler/amble/internal/console/access"
+	"github.com/amble-crawler/amble/internal/engine/inspect"
+	"github.com/amble-crawler/amble/internal/service/server"
+)
+
+// OfURL is what amble urls adds to what is known of a URL: how complete its page is, and lines that say it.
+func OfURL(ctx context.Context, c *access.Crawl, i access.Inspector, s *inspect.URLStory) (any, [][2]string, error) {
+	p, err := of(ctx, c, i, s.URL.URL)
+	if err != nil || p == nil {
+		return nil, nil, err
+	}
+	return p, p.rows(), nil
+}
+
+// of returns how complete a page of a crawl is, which may run; nil: that is not known. i inspects the crawl.
+func of(ctx context.Context, c *access.Crawl, i access.Inspector, page string) (*Page, error) {
+	switch i := i.(type) {
+	case *server.Client:
+		p := new(Page)
+		err := i.Command(ctx, http.MethodGet, Path+"?"+url.Values{"url": {page}}.Encode(), nil, p)
+		if err != nil || p.Captured.IsZero() {
+			return nil, nil // it is an addition: what is known of the URL itself is told without
+		}
+		return p, nil
+	case View:
+		return One(ctx, Local{View: i, Dirs: []string{c.OutputDir()}}, page)
+	}
+	return nil, nil
+}
+
+// maxListed is how many of the requisites that are not stored are listed.
+const maxListed = 20
+
+// rows are what is told of a page on a terminal: labels and texts.
+func (p *Page) rows() (rows [][2]string) {
+	if p.Named == 0 {
+		return nil
+	}
+	rows = append(rows, [2]string{"made of", p.summary()})
+	for _, part := range p.Requisite[:min(len(p.Requisite), maxListed)] {
+		rows = append(rows, [2]string{"", cmp.Or(part.Reason, part.State) + ": " + console.Printable(part.URL)})
+	}
+	if more := len(p.Requisite) - maxListed; more > 0 {
+		rows = append(rows, [2]string{"", "and " + console.Plural(more, "more requisite")})
+	}
+	return rows
+}
+
+// summary is one line.
+func (p *Page) summary() string {
+	text := console.Plural(p.Named, "requisite")
+	if p.Complete {
+		return text + ", all stored"
+	}
+	text += ", " + console.Grouped(p.Stored) + " stored"
+	if p.Waiting > 0 {
+		text += ", " + console.Grouped(p.Waiting) + " waiting"
+	}
+	if n := p.missing(); n > 0 {
+		text += ", " + console.Grouped(n) + " missing: " + counts(p.Missing)
+	}
+	return text
+}
+
+// counts lists reasons, the most frequent first.
+func counts(by map[string]int) string {
+	reasons := slices.SortedFunc(maps.Keys(by), func(a, b string) int {
+		return cmp.Or(cmp.Compare(by[b], by[a]), cmp.Compare(a, b))
+	})
+	for i, r := range reasons {
+		reasons[i] = console.Grouped(by[r]) + " " + r
+	}
+	return strings.Join(reasons, ", ")
+}
+
+// maxPages bounds the pages that a report lists.
+const maxPages = 100
+
+// Running is the part of a report of the crawl of this process. It is empty for a crawl without requisites.
+func Running(ctx context.Context, s *server.Server) (text string, columns []string, rows [][]string, err error) {
+	var source Source
+	var d *Docs
+	c, division := s.Of(ctx)
+	switch {
+	case division != nil && division.Status(ctx).Requisites != nil:
+		all := &cluster{d: division}
+		d, source = new(Docs), all
+		var r *server.Request
+		if r, err = post(pathAll, question{}); err == nil {
+			err = all.ofNodes(ctx, d, r)
+		}
+	case c != nil && c.Status().Requisites != nil:
+		var l Local
+		if l, err = local(ctx, s); err == nil {
+			source = l
+			d, err = l.Scan(ctx)
+		}
+	}
+	if err != nil || source == nil {
+		return "", nil, nil, err
+	}
+	text, columns, rows, err = table(ctx, d, source)
+	if all, ok := source.(*cluster); ok && all.lacking != nil && err == nil {
+		text += " Not all of the cluster has answered."
+	}
+	return text, columns, rows, err
+}
+
+// Stored is Running for a crawl that does not run.
+func Stored(ctx context.Context, c *access.Crawl) (text string, columns []string, rows [][]string, err error) {
+	err = c.Inspect(ctx, func(i access.Inspector) error {
+		v, stored := i.(View)
+		if !stored {
+			return nil
+		}
+		if store, _ := v.Records(); store.Counters().RequisitesByName() == nil {
+			return nil
+		}
+		l := Local{View: v, Dirs: []string{c.OutputDir()}}
+		d, err := l.Scan(ctx)
+		if err == nil {
+			text, columns, rows, err = table(ctx, d, l)
+		}
+		return err
+	})
+	return text, columns, rows, err
+}
+
+// table is the part of a report.
+func table(ctx context.Context, d *Docs, s Source) (text string, columns []string, rows [][]string, err error) {
+	states, err := d.Resolve(ctx, s, false)
+	if err != nil {
+		return "", nil, nil, err
+	}
+	sum := d.Sum(states, maxPages)
+	for i := range sum.Incomplete {
+		p := &sum.Incomplete[i]
+		rows = append(rows, []string{p.URL, console.Grouped(p.Stored) + " of " + console.Grouped(p.Named),
+			console.Grouped(p.Waiting), counts(p.Missing)})
+	}
+	return sum.Text(), []string{"PAGE", "STORED", "WAITING", "MISSING"}, rows, nil
+}
+
+// Text is a sentence about all pages.
+func (s *Sum) Text() string {
+	text := console.Grouped(s.Complete) + " of " + console.Plural(s.Pages, "stored page") +
+		" have all that they are made of."
+	if s.Waiting > 0 {
+		text += " Requisites that wait: " + console.Grouped(s.Waiting) + "."
+	}
+	if len(s.Missing) > 0 {
+		text += " Missing requisites, by reason: " + counts(s.Missing) + "."
+	}
+	if s.Cut {
+		text += " There are more pages than were compared."
+	}
+	return text
+}
