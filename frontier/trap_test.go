@@ -18,8 +18,7 @@ func mustURL(t *testing.T, s string) weburl.URL {
 	if s == "" {
 		return weburl.URL{}
 	}
-	u := must.Get(weburl.Parse(s))(t)
-	return u
+	return must.Get(weburl.Parse(s))(t)
 }
 
 // testTrapOptions are the bounds that docs/TRAPS.md gives examples of.

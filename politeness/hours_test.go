@@ -13,8 +13,7 @@ import (
 
 func newHours(t *testing.T, zone string, items ...string) *Hours {
 	t.Helper()
-	h := must.Get(NewHours(zone, items, "politeness.hours"))(t)
-	return h
+	return must.Get(NewHours(zone, items, "politeness.hours"))(t)
 }
 
 // TestHours: when a host may be fetched from next, also where the clocks change: in Berlin on 29
@@ -61,8 +60,7 @@ func TestHours(t *testing.T) {
 		{"autumn, after", berlin, "02:30-02:45", "2026-10-25 01:50", "2026-10-25 01:45", "2026-10-26 01:30"},
 	}
 	parse := func(text string) time.Time {
-		at := must.Get(time.Parse("2006-01-02 15:04", text))(t)
-		return at
+		return must.Get(time.Parse("2006-01-02 15:04", text))(t)
 	}
 	for _, tt := range tests {
 		o := DefaultOptions()

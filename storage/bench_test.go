@@ -80,8 +80,7 @@ func benchOutcome(n uint64) Outcome {
 }
 
 func benchOpen(b *testing.B, dir string, o Options) *Store {
-	s := must.Get(Open(dir, o))(b)
-	return s
+	return must.Get(Open(dir, o))(b)
 }
 
 func benchClose(b *testing.B, s *Store) {
@@ -127,8 +126,7 @@ func (c *commits) report(b *testing.B, n int, unit string) {
 func (c *commits) longest() time.Duration { return slices.Max(c.took) }
 
 func benchFileSize(b *testing.B, path string) int64 {
-	size := must.Get(fileSize(path))(b)
-	return size
+	return must.Get(fileSize(path))(b)
 }
 
 func reportSize(b *testing.B, path string, urls int) {

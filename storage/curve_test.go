@@ -184,8 +184,7 @@ func largestTable(t *testing.T, dir, prefix string) (name string) {
 		t.Fatalf("no table %s in %s: %v", prefix, dir, err)
 	}
 	urls := func(path string) int {
-		n := must.Get(strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(filepath.Base(path), prefix), ".csv")))(t)
-		return n
+		return must.Get(strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(filepath.Base(path), prefix), ".csv")))(t)
 	}
 	return filepath.Base(slices.MaxFunc(paths, func(a, b string) int { return cmp.Compare(urls(a), urls(b)) }))
 }

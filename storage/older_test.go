@@ -50,8 +50,7 @@ func unpacked(t *testing.T, path string) []byte {
 	f := must.Get(os.Open(path))(t)
 	defer f.Close()
 	packed := must.Get(gzip.NewReader(f))(t)
-	b := must.Get(io.ReadAll(packed))(t)
-	return b
+	return must.Get(io.ReadAll(packed))(t)
 }
 
 func compareOlder(t *testing.T, text string) {

@@ -11,8 +11,7 @@ import (
 
 func mustTraps(t *testing.T, s *Store, host HostID) []TrapCount {
 	t.Helper()
-	traps := must.Get(s.Traps(host))(t)
-	return traps
+	return must.Get(s.Traps(host))(t)
 }
 
 // texts returns URLs of one form with the numbers from one to another.

@@ -77,8 +77,7 @@ func TestHoursReachTheFrontier(t *testing.T) {
 `, nil, nil))(t)
 	o := c.FrontierOptions()
 	hours := func(setting string, items ...string) *politeness.Hours {
-		h := must.Get(politeness.NewHours("Europe/Berlin", items, setting))(t)
-		return h
+		return must.Get(politeness.NewHours("Europe/Berlin", items, setting))(t)
 	}
 	all := hours("politeness.hours", "mon-fri 22:00-06:00", "sat,sun")
 	want := []*politeness.Hours{all, hours("politeness.overrides, item 2", "12:00-13:00"), nil}

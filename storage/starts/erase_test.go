@@ -19,8 +19,7 @@ func TestErase(t *testing.T) {
 	l := must.Get(Open(dir, "boot", 700))(t)
 	at := someTime
 	add := func(host, note string) uint64 {
-		offset := must.Get(l.Append(Start{Host: host, Address: "192.0.2.1", At: at, Delay: time.Second, Note: note}))(t)
-		return offset
+		return must.Get(l.Append(Start{Host: host, Address: "192.0.2.1", At: at, Delay: time.Second, Note: note}))(t)
 	}
 	add("b.test", "page,0,,http://b.test/old")
 	committed := add("a.test", "page,0,,http://a.test/1")

@@ -23,6 +23,5 @@ func anyTime() *rapid.Generator[time.Time] {
 
 func readFile(t testing.TB, path string) []byte {
 	t.Helper()
-	b := must.Get(os.ReadFile(path))(t)
-	return b
+	return must.Get(os.ReadFile(path))(t)
 }

@@ -73,8 +73,7 @@ func plainSeeds(urls ...string) (all []storage.SeedRow) {
 
 func unhex(t testing.TB, text string) []byte {
 	t.Helper()
-	b := must.Get(hex.DecodeString(text))(t)
-	return b
+	return must.Get(hex.DecodeString(text))(t)
 }
 
 // FuzzScope: a message with scope seeds is refused, or decoded to what is encoded the same.

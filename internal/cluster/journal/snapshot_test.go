@@ -30,16 +30,14 @@ func someTime() time.Time { return time.Unix(1_790_000_000, 0) }
 
 func parse(t testing.TB, text string) weburl.URL {
 	t.Helper()
-	u := must.Get(parseURL(text))(t)
-	return u
+	return must.Get(parseURL(text))(t)
 }
 
 func parseURL(text string) (weburl.URL, error) { return weburl.Parse(text) }
 
 func openStore(t testing.TB, dir string) *storage.Store {
 	t.Helper()
-	s := must.Get(storage.Open(dir, storage.Options{NoSync: true, MapBytes: 1 << 24}))(t)
-	return s
+	return must.Get(storage.Open(dir, storage.Options{NoSync: true, MapBytes: 1 << 24}))(t)
 }
 
 // addURL commits one URL to a store and its log.
@@ -61,8 +59,7 @@ func addURL(t testing.TB, s *storage.Store, log storage.Log, text string) {
 
 func position(t testing.TB, s *storage.Store) storage.LogPosition {
 	t.Helper()
-	p := must.Get(s.LogPosition())(t)
-	return p
+	return must.Get(s.LogPosition())(t)
 }
 
 // into replays records into a store, one by one.

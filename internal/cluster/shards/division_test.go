@@ -92,8 +92,7 @@ func checkHeld(t *testing.T, s *storage.Store, host string, until time.Time) {
 
 func openTestStore(t *testing.T, dir string) *storage.Store {
 	t.Helper()
-	s := must.Get(storage.Open(dir, storage.Options{MapBytes: 1 << 20}))(t)
-	return s
+	return must.Get(storage.Open(dir, storage.Options{MapBytes: 1 << 20}))(t)
 }
 
 func commitBatch(t *testing.T, s *storage.Store, b storage.Batch) {

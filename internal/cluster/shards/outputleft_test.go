@@ -20,8 +20,7 @@ func TestHeavyOutputLeft(t *testing.T) {
 	w := newWorld(t, 10*time.Millisecond, shortTTL)
 	unfinished := func(s cluster.Shard) []string {
 		output := filepath.Join(dir, "shards", fmt.Sprintf("%05d", s), "output")
-		files := must.Get(filepath.Glob(filepath.Join(output, "*"+archive.SuffixOpen)))(t)
-		return files
+		return must.Get(filepath.Glob(filepath.Join(output, "*"+archive.SuffixOpen)))(t)
 	}
 	first := w.startChild("first", dir)
 	w.eventually("the node has unfinished files of some shards", func() error {

@@ -166,8 +166,7 @@ func BenchmarkOneHost(b *testing.B) {
 // hostsOfBenchmark is the number of hosts in the environment variable BENCH_HOSTS.
 func hostsOfBenchmark(b *testing.B, usual int) int {
 	if text := os.Getenv("BENCH_HOSTS"); text != "" {
-		n := must.Get(strconv.Atoi(text))(b)
-		return n
+		return must.Get(strconv.Atoi(text))(b)
 	}
 	return usual
 }

@@ -26,8 +26,7 @@ import (
 func committedOffset(t *testing.T, s interface{ Mark(string) ([]byte, error) }) uint64 {
 	t.Helper()
 	mark := must.Get(s.Mark(storage.MarkLedger))(t)
-	offset := must.Get(storage.DecodeOffset(mark))(t)
-	return offset
+	return must.Get(storage.DecodeOffset(mark))(t)
 }
 
 // die leaves a data directory as a process does that is killed while requests are out. With orderly

@@ -111,8 +111,7 @@ func TestHeavyHostOrder(t *testing.T) {
 // pathNumber returns the number that is the path of a URL.
 func pathNumber(t *testing.T, u weburl.URL) int {
 	t.Helper()
-	n := must.Get(strconv.Atoi(u.RequestURI()[1:]))(t)
-	return n
+	return must.Get(strconv.Atoi(u.RequestURI()[1:]))(t)
 }
 
 // TestHostOrderOfLongURLs: a batch is bounded in bytes too.

@@ -21,8 +21,7 @@ import (
 
 func optOut(t *testing.T, scope optout.Scope, value string) optout.Entry {
 	t.Helper()
-	e := must.Get(optout.New(optout.Entry{Scope: scope, Value: value, At: time.Now(), Reason: "mail", By: "test"}))(t)
-	return e
+	return must.Get(optout.New(optout.Entry{Scope: scope, Value: value, At: time.Now(), Reason: "mail", By: "test"}))(t)
 }
 
 // excludedBy counts the URLs of a stopped crawl that an opt-out excluded, and those that wait.

@@ -71,8 +71,7 @@ func (r *clientRun) known(url string, due time.Time) {
 
 func (r *clientRun) put(puts ...Put) []PutResult {
 	r.t.Helper()
-	results := must.Get(r.Put(r.t.Context(), puts))(r.t)
-	return results
+	return must.Get(r.Put(r.t.Context(), puts))(r.t)
 }
 
 // get takes leases without waiting, and returns their URLs.

@@ -142,8 +142,7 @@ func TestTDMFileComesFirst(t *testing.T) {
 func policyOf(t *testing.T, text string) consent.Policy {
 	t.Helper()
 	category, action, _ := strings.Cut(text, "=")
-	p := must.Get(consent.NewPolicy(map[string]string{category: action}))(t)
-	return p
+	return must.Get(consent.NewPolicy(map[string]string{category: action}))(t)
 }
 
 // TestTDMPolicy: a policy about training reads the files by itself, and keeps what they refuse from

@@ -252,8 +252,7 @@ func watchHeap() (most func() uint64) {
 // newZoo adds a zoo to a web.
 func newZoo(t testing.TB, web *testweb.Web) *zoo.Zoo {
 	t.Helper()
-	z := must.Get(zoo.New(web, zoo.Config{Clock: zoo.Clock{Now: time.Now, Sleep: time.Sleep}, Shrink: zooShrink}))(t)
-	return z
+	return must.Get(zoo.New(web, zoo.Config{Clock: zoo.Clock{Now: time.Now, Sleep: time.Sleep}, Shrink: zooShrink}))(t)
 }
 
 // stalls reports whether the end of an animal is a timeout.

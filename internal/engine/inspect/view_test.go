@@ -57,8 +57,7 @@ func policyOf(t *testing.T, origin, body string) storage.Policy {
 
 func polite(t *testing.T, s politeness.State) []byte {
 	t.Helper()
-	b := must.Get(s.AppendBinary(nil))(t)
-	return b
+	return must.Get(s.AppendBinary(nil))(t)
 }
 
 // fill makes a store with a host in each state that a store alone can tell of.

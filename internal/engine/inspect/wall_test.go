@@ -60,8 +60,7 @@ func TestWallOf(t *testing.T) {
 	shown := func() *Wall {
 		t.Helper()
 		b, _ := state.AppendBinary(nil) // its error is always nil
-		w := must.Get(wallOf(&storage.Host{Wall: b}))(t)
-		return w
+		return must.Get(wallOf(&storage.Host{Wall: b}))(t)
 	}
 	refuse := func(n int) {
 		for i := range n {

@@ -115,8 +115,7 @@ func (r running) count(t testing.TB, id string) uint64 {
 
 func (r running) ids(t testing.TB) []string {
 	t.Helper()
-	ids := must.Get(r.IDs(t.Context()))(t)
-	return ids
+	return must.Get(r.IDs(t.Context()))(t)
 }
 
 // isOpen reports whether a crawl other than DEFAULT is open.

@@ -21,8 +21,7 @@ func testProcess() Process {
 
 func mustURL(t testing.TB, text string) weburl.URL {
 	t.Helper()
-	u := must.Get(weburl.Parse(text))(t)
-	return u
+	return must.Get(weburl.Parse(text))(t)
 }
 
 func policyOf(body string) *Policy {

@@ -108,8 +108,7 @@ func (w *world) audit(o Options) *Report {
 	w.t.Helper()
 	w.close()
 	o.Robots = robots.DefaultOptions()
-	r := must.Get(Run(context.Background(), [][]string{{w.dir}}, o))(w.t)
-	return r
+	return must.Get(Run(context.Background(), [][]string{{w.dir}}, o))(w.t)
 }
 
 // TestNodes: the requests of two machines to a host are judged together, by their wall clocks where they follow one

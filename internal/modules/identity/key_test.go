@@ -16,8 +16,7 @@ import (
 
 func testKey(t testing.TB, letter string, from time.Time) *Key {
 	t.Helper()
-	k := must.Get(NewKey([]byte(strings.Repeat(letter, ed25519.SeedSize)), from))(t)
-	return k
+	return must.Get(NewKey([]byte(strings.Repeat(letter, ed25519.SeedSize)), from))(t)
 }
 
 // TestRotation: the next key is published before it signs, and the last one for a day after; the keys of other

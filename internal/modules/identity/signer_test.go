@@ -244,8 +244,7 @@ func runSigned(t *testing.T, w *signedWeb, s *Signer, http2 bool) crawl.Summary 
 	seed := must.Get(weburl.Parse(w.URL("a.test", "/")))(t)
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
-	sum := must.Get(e.Run(ctx, []crawl.Seed{{URL: seed}}))(t)
-	return sum
+	return must.Get(e.Run(ctx, []crawl.Seed{{URL: seed}}))(t)
 }
 
 // TestCrawlSigns: the server verifies every request of a crawl over both protocols: those for robots.txt, those behind

@@ -11,8 +11,7 @@ import (
 
 func mustParse(t testing.TB, text string) weburl.URL {
 	t.Helper()
-	u := must.Get(weburl.Parse(text))(t)
-	return u
+	return must.Get(weburl.Parse(text))(t)
 }
 
 // found returns what a document is made of, a URL of its site by its path; "+" in front: it leads to more.

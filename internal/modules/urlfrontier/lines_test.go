@@ -14,8 +14,7 @@ import (
 
 func parseURL(t testing.TB, text string) weburl.URL {
 	t.Helper()
-	u := must.Get(weburl.Parse(text))(t)
-	return u
+	return must.Get(weburl.Parse(text))(t)
 }
 
 // TestParseItem reads lines as the reference's DumpURLs prints them: names in camel case, 64-bit

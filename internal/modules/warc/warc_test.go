@@ -19,15 +19,13 @@ import (
 
 func newPacker(t testing.TB, c Compression) *Packer {
 	t.Helper()
-	p := must.Get(NewPacker(c))(t)
-	return p
+	return must.Get(NewPacker(c))(t)
 }
 
 // dictionary is one that "zstd --train" made of records.
 func dictionary(t testing.TB) []byte {
 	t.Helper()
-	b := must.Get(os.ReadFile("testdata/dictionary"))(t)
-	return b
+	return must.Get(os.ReadFile("testdata/dictionary"))(t)
 }
 
 // compressions are the ways to compress records, by name.

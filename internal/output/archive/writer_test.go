@@ -43,8 +43,7 @@ func itemOf(line string) *Item {
 
 func mustSync(t testing.TB, w *Writer) []Mark {
 	t.Helper()
-	marks := must.Get(w.Sync())(t)
-	return marks
+	return must.Get(w.Sync())(t)
 }
 
 // lines returns n different lines of 20 bytes with their newline.
@@ -263,8 +262,7 @@ func TestConcurrentSinks(t *testing.T) {
 	e := must.Get(NewEncoder(o, nil))(t)
 	w := mustOpen(t, o, nil)
 	encoded := func(url string) []byte {
-		b := must.Get(Page{URL: url}.Encode())(t)
-		return b
+		return must.Get(Page{URL: url}.Encode())(t)
 	}
 	append := func(url string) {
 		t.Helper()

@@ -46,8 +46,7 @@ func crawl(t *testing.T, b *Branches, of web, most int, seeds ...string) (reques
 	}
 	requested = make(map[string]int)
 	page := func(path string) weburl.URL {
-		u := must.Get(weburl.Parse("http://site.test" + path))(t)
-		return u
+		return must.Get(weburl.Parse("http://site.test" + path))(t)
 	}
 	for len(requested) < most {
 		var next entry

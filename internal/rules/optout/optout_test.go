@@ -18,14 +18,12 @@ var now = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
 func entry(t *testing.T, scope Scope, value string) Entry {
 	t.Helper()
-	e := must.Get(New(Entry{Scope: scope, Value: value, At: now}))(t)
-	return e
+	return must.Get(New(Entry{Scope: scope, Value: value, At: now}))(t)
 }
 
 func mustURL(t *testing.T, raw string) weburl.URL {
 	t.Helper()
-	u := must.Get(weburl.Parse(raw))(t)
-	return u
+	return must.Get(weburl.Parse(raw))(t)
 }
 
 func TestNew(t *testing.T) {

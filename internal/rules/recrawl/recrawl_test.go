@@ -23,8 +23,7 @@ func newPlan(t testing.TB, change func(*Options)) *Plan {
 	if change != nil {
 		change(&o)
 	}
-	p := must.Get(New(o))(t)
-	return p
+	return must.Get(New(o))(t)
 }
 
 // TestEstimate simulates visits of pages with a known rate and compares it with the estimates, on

@@ -13,8 +13,7 @@ import (
 
 func parse(t testing.TB, text string) weburl.URL {
 	t.Helper()
-	u := must.Get(weburl.Parse(text))(t)
-	return u
+	return must.Get(weburl.Parse(text))(t)
 }
 
 // TestHostileLines reads lines of lists that are bad, or would cost too much.

@@ -95,8 +95,7 @@ func (r *running) send(t *testing.T, method, path string, body io.Reader, header
 		request.Header.Set(header[i], header[i+1])
 	}
 	transport := &http.Transport{DisableKeepAlives: true}
-	response := must.Get(transport.RoundTrip(request))(t)
-	return response
+	return must.Get(transport.RoundTrip(request))(t)
 }
 
 func (r *running) read(t *testing.T, method, path string, body io.Reader, header ...string) (*http.Response, string) {

@@ -179,8 +179,7 @@ func (c *sizedCrawl) fill(b *testing.B, dir string) {
 }
 
 func mustParse(b *testing.B, text string) weburl.URL {
-	u := must.Get(weburl.Parse(text))(b)
-	return u
+	return must.Get(weburl.Parse(text))(b)
 }
 
 // BenchmarkAPI requests everything that the API has from a paused crawl, with the arguments that

@@ -23,8 +23,7 @@ const (
 func encode(t *testing.T, name, text string) []byte {
 	t.Helper()
 	e := must.Get(htmlindex.Get(name))(t)
-	b := must.Get(e.NewEncoder().Bytes([]byte(text)))(t)
-	return b
+	return must.Get(e.NewEncoder().Bytes([]byte(text)))(t)
 }
 
 func TestCharset(t *testing.T) {

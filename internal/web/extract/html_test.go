@@ -14,8 +14,7 @@ import (
 
 func mustParse(t testing.TB, s string) weburl.URL {
 	t.Helper()
-	u := must.Get(weburl.Parse(s))(t)
-	return u
+	return must.Get(weburl.Parse(s))(t)
 }
 
 // typed returns the header of a response with a type.
@@ -205,8 +204,7 @@ func TestBounds(t *testing.T) {
 	}
 	base := mustParse(t, "http://a.test/")
 	extract := func(text string, o Options) Page {
-		p := must.Get(HTML([]byte(text), typed("text/html"), base, nil, o))(t)
-		return p
+		return must.Get(HTML([]byte(text), typed("text/html"), base, nil, o))(t)
 	}
 	if p := extract(links(10), Options{MaxLinks: 5, MaxNodes: 1000, MaxDepth: 10}); len(p.Links) != 5 || p.Cut == 0 {
 		t.Errorf("MaxLinks: %d links, cut %v", len(p.Links), p.Cut)

@@ -17,8 +17,7 @@ import (
 
 func mustRule(t testing.TB, text RuleText) *Rule {
 	t.Helper()
-	r := must.Get(NewRule(&text))(t)
-	return r
+	return must.Get(NewRule(&text))(t)
 }
 
 // readRuled extracts a page of http://site.test/dir/page with a rule, all its text included.

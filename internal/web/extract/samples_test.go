@@ -74,6 +74,5 @@ func sample(t *testing.T, body []byte, contentType string) Page {
 	t.Helper()
 	o := DefaultOptions()
 	o.Text = true
-	p := must.Get(HTML(body, typed(contentType), mustParse(t, "http://a.test/"), nil, o))(t)
-	return p
+	return must.Get(HTML(body, typed(contentType), mustParse(t, "http://a.test/"), nil, o))(t)
 }

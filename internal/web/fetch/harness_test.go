@@ -114,8 +114,7 @@ func (s *server) url(t testing.TB, path string) weburl.URL {
 
 func parseURL(t testing.TB, s string) weburl.URL {
 	t.Helper()
-	u := must.Get(weburl.Parse(s))(t)
-	return u
+	return must.Get(weburl.Parse(s))(t)
 }
 
 // readHead reads a request up to its empty line; "" at the end of the connection.
@@ -172,8 +171,7 @@ func wantKind(t *testing.T, err error, kind Kind) *Error {
 // whole is the body of r.
 func whole(t testing.TB, r *Response) []byte {
 	t.Helper()
-	b := must.Get(r.Body.Load(nil, r.Body.Size()))(t)
-	return b
+	return must.Get(r.Body.Load(nil, r.Body.Size()))(t)
 }
 
 func text(t testing.TB, r *Response) string {

@@ -19,8 +19,7 @@ import (
 
 func open(t testing.TB, above, budget int64) *Pool {
 	t.Helper()
-	p := must.Get(Open(Options{Dir: filepath.Join(t.TempDir(), "s[1]"), Above: above, Budget: budget}))(t)
-	return p
+	return must.Get(Open(Options{Dir: filepath.Join(t.TempDir(), "s[1]"), Above: above, Budget: budget}))(t)
 }
 
 // random returns n random bytes.
@@ -279,8 +278,7 @@ func TestRoom(t *testing.T) {
 func TestRoomForDecoders(t *testing.T) {
 	p := open(t, 1<<20, 100)
 	hold := func(n int64) func() {
-		release := must.Get(p.Room(t.Context(), n))(t)
-		return release
+		return must.Get(p.Room(t.Context(), n))(t)
 	}
 	first := hold(300) // more than the budget, and nobody else holds any
 	ctx, cancel := context.WithCancel(t.Context())

@@ -313,6 +313,5 @@ func rows(t *testing.T, s *storage.Store) string {
 
 func parse(t testing.TB, text string) weburl.URL {
 	t.Helper()
-	u := must.Get(weburl.Parse(text))(t)
-	return u
+	return must.Get(weburl.Parse(text))(t)
 }

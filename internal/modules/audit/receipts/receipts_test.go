@@ -56,14 +56,12 @@ func writeLog(t testing.TB, dir string, requests int, sign Sign) (end time.Time)
 // logFiles returns the files of a log, without that of the heads.
 func logFiles(t testing.TB, dir string) []string {
 	t.Helper()
-	files := must.Get(filepath.Glob(filepath.Join(dir, "*.log")))(t)
-	return files
+	return must.Get(filepath.Glob(filepath.Join(dir, "*.log")))(t)
 }
 
 func mustVerify(t testing.TB, dir string, keys map[string]ed25519.PublicKey, saved string, now time.Time) *Report {
 	t.Helper()
-	r := must.Get(Verify(dir, keys, saved, now))(t)
-	return r
+	return must.Get(Verify(dir, keys, saved, now))(t)
 }
 
 func kinds(r *Report) (all []string) {

@@ -101,8 +101,7 @@ func read(t *testing.T, z *zip.Reader, name string) []byte {
 	t.Helper()
 	f := must.Get(z.Open(name))(t)
 	defer f.Close()
-	text := must.Get(io.ReadAll(f))(t)
-	return text
+	return must.Get(io.ReadAll(f))(t)
 }
 
 // TestPackage reads a package as a viewer does: the list of blocks, a block, the record at its offset.

@@ -63,8 +63,7 @@ func filesOf(t testing.TB, dir string) []string {
 
 func readFile(t testing.TB, path string) []byte {
 	t.Helper()
-	b := must.Get(os.ReadFile(path))(t)
-	return b
+	return must.Get(os.ReadFile(path))(t)
 }
 
 func writeFile(t testing.TB, path string, content []byte) {

@@ -63,14 +63,12 @@ func exchangeOf(url, body string, seconds int) *archive.Exchange {
 
 func newEncoder(t testing.TB, o archive.Options) *archive.Encoder {
 	t.Helper()
-	e := must.Get(archive.NewEncoder(o, nil))(t)
-	return e
+	return must.Get(archive.NewEncoder(o, nil))(t)
 }
 
 func mustEncode(t testing.TB, e *archive.Encoder, v *archive.Visit) *archive.Item {
 	t.Helper()
-	item := must.Get(e.Encode(v))(t)
-	return item
+	return must.Get(e.Encode(v))(t)
 }
 
 // visitOf returns a visit of a page whose URL and content depend on its number.
@@ -96,8 +94,7 @@ func mustWrite(t testing.TB, w *archive.Writer, items ...*archive.Item) []archiv
 func verify(t testing.TB, dir string) Verified {
 	t.Helper()
 	c := must.Get(OpenCollection(dir, known()))(t)
-	v := must.Get(c.Verify(context.Background(), func(p Problem) { t.Errorf("%s", p) }))(t)
-	return v
+	return must.Get(c.Verify(context.Background(), func(p Problem) { t.Errorf("%s", p) }))(t)
 }
 
 // captures returns the URLs of all captures, in their order in each file.

@@ -58,8 +58,7 @@ func mustAppend(t testing.TB, w *archive.Writer, lines ...string) {
 
 func mustSync(t testing.TB, w *archive.Writer) []archive.Mark {
 	t.Helper()
-	marks := must.Get(w.Sync())(t)
-	return marks
+	return must.Get(w.Sync())(t)
 }
 
 // lines returns n different lines of 20 bytes with their newline.
