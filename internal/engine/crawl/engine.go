@@ -200,29 +200,6 @@ func (e *Engine) openShared() (err error) {
 	return err
 }
 
-func (e *Engine) openOutput() error {
-	if err := e.o.Archive.Load(); err != nil {
-		return err
-	}
-	encoded, err := e.store.Mark(storage.MarkOutput)
-	if err != nil {
-		return err
-	}
-	marks, err := archive.DecodeMarks(encoded)
-	if err != nil {
-		return err
-	}
-	w, err := archive.Open(e.o.Archive, marks)
-	if err != nil {
-		return err
-	}
-	e.files = &outputFiles{output: w, marks: w.Marks()}
-	for _, a := range w.Aside() {
-		e.logAside(a)
-	}
-	return nil
-}
-
 // logAside logs why an output file was set aside.
 func (e *Engine) logAside(a archive.Aside) {
 	switch {

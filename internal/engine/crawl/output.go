@@ -33,6 +33,39 @@ func (ar *archiving) keepText(res *result, doc *extract.Page) {
 	}
 }
 
+// openOutput opens the files of the output behind what was committed.
+func (e *Engine) openOutput() error {
+	if err := e.o.Archive.Load(); err != nil {
+		return err
+	}
+	encoded, err := e.store.Mark(storage.MarkOutput)
+	if err != nil {
+		return err
+	}
+	marks, err := archive.DecodeMarks(encoded)
+	if err != nil {
+		return err
+	}
+	e.o.Archive.Info = &archive.Info{Tags: e.seedTags}
+	w, err := archive.Open(e.o.Archive, marks)
+	if err != nil {
+		return err
+	}
+	e.files = &outputFiles{output: w, marks: w.Marks()}
+	for _, a := range w.Aside() {
+		e.logAside(a)
+	}
+	return nil
+}
+
+// seedTags returns the tags of the seeds.
+func (e *Engine) seedTags() []string {
+	if scope := e.scope.Load(); scope != nil {
+		return scope.Seeds().Tags()
+	}
+	return nil
+}
+
 // output encodes what a page lease came to: a response, or a failure.
 func (ar *archiving) output(
 	ctx context.Context, res *result, page *archive.Page, resp *fetch.Response, failure *fetch.Error,

@@ -35,6 +35,7 @@ const (
 	FieldLength            = "Content-Length"
 	FieldContentType       = "Content-Type"
 	FieldTargetURI         = "WARC-Target-URI"
+	FieldInfoID            = "WARC-Warcinfo-ID"
 	FieldIPAddress         = "WARC-IP-Address"
 	FieldConcurrentTo      = "WARC-Concurrent-To"
 	FieldBlockDigest       = "WARC-Block-Digest"

@@ -56,6 +56,7 @@ type Sink interface {
 type Record struct {
 	Content *spool.Content
 	Entry   []byte // for the Index of a Series
+	Info    string // the Info.ID that it names
 
 	beside []*Record // those of what the page has caused: they come next
 }

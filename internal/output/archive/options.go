@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -46,6 +47,30 @@ type Options struct {
 	DictionaryFile string
 	// Crawler describes the crawler in files that say who wrote them.
 	Crawler Crawler
+	// Info is what the files and the records of one crawl say of each other. Nil: nothing.
+	Info *Info
+}
+
+// Info is what the sink and the encoders of one crawl know of each other. It is safe for concurrent use.
+type Info struct {
+	Tags func() []string // of the seeds
+
+	id atomic.Pointer[string]
+}
+
+// Set says which record describes the file being written.
+func (i *Info) Set(id string) {
+	if i != nil {
+		i.id.Store(&id)
+	}
+}
+
+// ID returns the record that describes the file being written; empty: it is not known.
+func (i *Info) ID() string {
+	if i == nil || i.id.Load() == nil {
+		return ""
+	}
+	return *i.id.Load()
 }
 
 // Compression says how records are compressed one by one.

@@ -38,6 +38,8 @@ type SeriesOptions struct {
 	Head func(name string, now time.Time) (*Record, error)
 	// Index is kept next to each file; nil: there is none.
 	Index Index
+	// Fit returns a record as the current file has it; nil: as it is.
+	Fit func(*Record) (*Record, error)
 	// Continues reports whether records can follow those of a file, which it reads from its start; nil: always.
 	Continues func(file io.Reader) (bool, error)
 }
@@ -126,7 +128,13 @@ func (s *Series) full(r *Record, now time.Time) bool {
 func (s *Series) write(r *Record) error {
 	at := s.out.length
 	s.dirty = true
-	err := s.out.write(r)
+	var err error
+	if s.c.Fit != nil {
+		r, err = s.c.Fit(r)
+	}
+	if err == nil {
+		err = s.out.write(r)
+	}
 	if err == nil && s.c.Index != nil {
 		err = s.c.Index.Add(at, s.out.length-at, r.Entry)
 	}

@@ -2,6 +2,7 @@ package seeds
 
 import (
 	"iter"
+	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -223,4 +224,19 @@ func (s *Set) All() iter.Seq[*Member] {
 			}
 		}
 	}
+}
+
+// maxNamedTags is how many tags Tags returns.
+const maxNamedTags = 100
+
+// Tags returns the first tags of all seeds, sorted.
+func (s *Set) Tags() []string {
+	tags := make(map[string]bool)
+	for m := range s.All() {
+		for _, tag := range m.Tags {
+			tags[tag] = true
+		}
+	}
+	all := slices.Sorted(maps.Keys(tags))
+	return all[:min(len(all), maxNamedTags)]
 }

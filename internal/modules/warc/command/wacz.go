@@ -1,11 +1,13 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -19,11 +21,12 @@ func (p Program) waczCommand() *cobra.Command {
 	var o wacz.Options
 	asJSON := false
 	command := &cobra.Command{
-		Use:   "wacz",
+		Use:   "wacz [PREFIX]",
 		Short: "Pack the WARC files into one WACZ file",
 		Long: `Pack all complete WARC files into one file in the format WACZ ` + wacz.Version + `, for ReplayWeb.page:
 the records, an index, a list of the pages with their text, and a manifest with checksums. Files that were compressed
-with zstd are compressed again with gzip, since the format allows no other.
+with zstd are compressed again with gzip, since the format allows no other. With the beginning of file names, only
+those files: the collection with that output.prefix.
 
 A crawl may be running. The file that it writes is left out until it is complete, which it is when the crawl
 ends, at output.max_file and after output.max_age. With output.wacz the file is made at the end of each crawl.
@@ -31,9 +34,11 @@ ends, at output.max_file and after output.max_age. With output.wacz the file is 
 Exit code 0: done. 1: no WARC file is complete, one cannot be read, or the file cannot be written. 2: wrong
 usage or settings.`,
 		Example: `  amble archive wacz
+  amble archive wacz news-20261120
   amble archive wacz -o news.wacz --title "News of November"`,
-		Args: console.NoArguments,
-		RunE: func(command *cobra.Command, _ []string) error {
+		Args: console.AtMostOne("prefix"),
+		RunE: func(command *cobra.Command, prefixes []string) error {
+			o.Prefix = strings.Join(prefixes, "")
 			c, err := p.Load()
 			if err != nil {
 				return err
@@ -52,9 +57,9 @@ usage or settings.`,
 		},
 	}
 	flags := command.Flags()
-	flags.StringVarP(&o.Path, "output", "o", "", "`file` to write; it is replaced if it exists (default: "+
+	flags.StringVarP(&o.Path, "output", "o", "", "`file` to write; it is replaced if it exists (default: PREFIX or "+
 		"output.prefix in output.dir, with the ending .wacz)")
-	flags.StringVar(&o.Title, "title", "", "title of the collection, for people (default: output.prefix)")
+	flags.StringVar(&o.Title, "title", "", "title of the collection, for people (default: PREFIX or output.prefix)")
 	flags.BoolVar(&asJSON, "json", false, "print one JSON object")
 	return command
 }
@@ -65,15 +70,15 @@ func (p Program) pack(ctx context.Context, c *config.Config, o wacz.Options) (wa
 	if err != nil {
 		return wacz.Report{}, err
 	}
-	if o.Path == "" {
-		o.Path = filepath.Join(dir, c.Output.Prefix+wacz.Extension)
-	}
-	if o.Title == "" {
-		o.Title = c.Output.Prefix
-	}
+	name := cmp.Or(o.Prefix, c.Output.Prefix)
+	o.Path = cmp.Or(o.Path, filepath.Join(dir, name+wacz.Extension))
+	o.Title = cmp.Or(o.Title, name)
 	o.Software, o.Now = "amble "+p.Version, p.Now()
 	r, err := wacz.Write(ctx, collection, o)
 	switch {
+	case errors.Is(err, wacz.ErrEmpty) && o.Prefix != "":
+		err = fmt.Errorf("%w in %s with a name that begins with %q: amble archive ls lists them", wacz.ErrEmpty, dir,
+			o.Prefix)
 	case errors.Is(err, wacz.ErrEmpty) && r.Open > 0:
 		err = fmt.Errorf("%w: the one in %s is being written until the crawl ends, at output.max_file or after "+
 			"output.max_age", wacz.ErrEmpty, dir)

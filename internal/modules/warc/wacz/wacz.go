@@ -11,6 +11,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,6 +37,7 @@ var ErrEmpty = errors.New("no WARC file is complete")
 // Options say what to pack, and where to.
 type Options struct {
 	Path     string // of the package; it replaces one of that name
+	Prefix   string // of the names of the files that it takes; empty: all
 	Title    string // of the collection
 	Software string
 	Now      time.Time
@@ -58,6 +60,7 @@ func Write(ctx context.Context, c *warcfiles.Collection, o Options) (r Report, e
 	if err != nil {
 		return r, err
 	}
+	files = slices.DeleteFunc(files, func(f warcfiles.File) bool { return !strings.HasPrefix(f.Name, o.Prefix) })
 	r.Path = o.Path
 	if r.Open = open; len(files) == 0 {
 		return r, ErrEmpty

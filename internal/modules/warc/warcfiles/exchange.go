@@ -16,6 +16,7 @@ import (
 type encoder struct {
 	records warc.Compression
 	pool    *spool.Pool
+	info    *archive.Info
 	writers chan *exchangeWriter // one for each core: more at once would not be faster; nil: not made yet
 }
 
@@ -28,6 +29,7 @@ type exchangeWriter struct {
 	facts         warc.Header // of the metadata record
 	x             *archive.Exchange
 	date, address string // as the headers have them
+	info          string // the record that describes the file
 }
 
 // maxFields is the most fields that a record of an exchange has; the packer adds its length.
@@ -44,7 +46,7 @@ func (e *encoder) take(x *archive.Exchange) (*exchangeWriter, error) {
 		}
 		r = &exchangeWriter{packer: packer, unchunk: bufio.NewReader(nil), header: make(warc.Header, 0, maxFields)}
 	}
-	r.x, r.date, r.address = x, warc.FormatDate(x.At), ""
+	r.x, r.date, r.address, r.info = x, warc.FormatDate(x.At), "", e.info.ID()
 	if x.Address.IsValid() {
 		r.address = x.Address.Unmap().WithZone("").String()
 	}
@@ -90,7 +92,7 @@ func (e *encoder) exchange(item *archive.Item, x *archive.Exchange) (*archive.Re
 		}
 	}
 	item.Payload, item.Stored = answer.payload, answer.isNew()
-	return &archive.Record{Content: out.Content(), Entry: entry.AppendStart(nil)}, nil
+	return &archive.Record{Content: out.Content(), Entry: entry.AppendStart(nil), Info: r.info}, nil
 }
 
 // begin begins the header of a record with the fields that all records of an exchange have.
@@ -100,6 +102,7 @@ func (r *exchangeWriter) begin(kind, id string) {
 	r.header.Add(warc.FieldRecordID, id)
 	r.header.Add(warc.FieldDate, r.date)
 	r.header.Add(warc.FieldTargetURI, r.x.URL)
+	r.header.Add(warc.FieldInfoID, r.info)
 	if kind != warc.TypeMetadata {
 		r.header.Add(warc.FieldIPAddress, r.address)
 		r.header.Add(warc.FieldProtocol, r.x.Protocol)

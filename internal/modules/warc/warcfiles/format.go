@@ -11,7 +11,6 @@ import (
 
 	"github.com/amble-crawler/amble/internal/modules/warc"
 	"github.com/amble-crawler/amble/internal/output/archive"
-	"github.com/amble-crawler/amble/internal/records/digest"
 	"github.com/amble-crawler/amble/internal/web/spool"
 )
 
@@ -47,7 +46,7 @@ func (format) Naming() archive.Naming { return naming("", "", "") }
 // NewEncoder implements archive.Format.
 func (format) NewEncoder(o *archive.Options, pool *spool.Pool) (
 	func(*archive.Item, *archive.Visit) (*archive.Record, error), error) {
-	e := &encoder{records: warc.Compression(o.Records), pool: pool,
+	e := &encoder{records: warc.Compression(o.Records), pool: pool, info: o.Info,
 		writers: make(chan *exchangeWriter, runtime.GOMAXPROCS(0))}
 	for range cap(e.writers) {
 		e.writers <- nil
@@ -71,14 +70,10 @@ func (format) NewSink(o *archive.Options, d archive.Disk) (archive.Sink, error) 
 		return nil, err
 	}
 	records := warc.Compression(o.Records)
-	c := archive.SeriesOptions{
+	return archive.NewSeries(o, d, archive.SeriesOptions{
 		Naming: naming(o.Prefix, o.Host, records.Extension()), Extension: records.Extension(),
-		Head: info.record, Index: newIndex(d, o.Dir),
-	}
-	if records.Format == warc.FormatZstd { // nothing else has a dictionary
-		c.Continues = func(file io.Reader) (bool, error) { return hasDictionary(file, records.Dictionary) }
-	}
-	return archive.NewSeries(o, d, c), nil
+		Head: info.record, Index: newIndex(d, o.Dir), Continues: info.continues, Fit: info.fit,
+	}), nil
 }
 
 // hasDictionary reports whether a file begins with a dictionary. One that is damaged has none, so that what is there
@@ -107,49 +102,4 @@ func naming(prefix, host, extension string) archive.Naming {
 func baseOf(name string) string {
 	base, _ := warc.Base(name)
 	return base
-}
-
-// warcinfo makes the first record of WARC files.
-type warcinfo struct {
-	facts  []byte
-	packer *warc.Packer
-	start  []byte // what the file has before it
-}
-
-func newWarcinfo(o *archive.Options) (*warcinfo, error) {
-	records := warc.Compression(o.Records)
-	packer, err := warc.NewPacker(records)
-	if err != nil {
-		return nil, err
-	}
-	var facts warc.Header
-	facts.Add("software", o.Crawler.Software)
-	facts.Add("format", "WARC File Format 1.1")
-	facts.Add("conformsTo", "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/")
-	facts.Add("isPartOf", o.Prefix)
-	facts.Add("hostname", o.Host)
-	facts.Add("operator", o.Crawler.Operator)
-	facts.Add("robots", o.Crawler.Robots)
-	facts.Add("http-header-user-agent", o.Crawler.UserAgent)
-	facts.Add("http-header-from", o.Crawler.From)
-	return &warcinfo{facts: warc.AppendFields(nil, facts), packer: packer, start: records.Start()}, nil
-}
-
-// record returns the record of a file that is begun now.
-func (i *warcinfo) record(name string, now time.Time) (*archive.Record, error) {
-	var h warc.Header
-	h.Add(warc.FieldType, warc.TypeInfo)
-	h.Add(warc.FieldRecordID, warc.NewID())
-	h.Add(warc.FieldDate, warc.FormatDate(now))
-	h.Add(warc.FieldFilename, name)
-	h.Add(warc.FieldContentType, warc.MediaFields)
-	h.Add(warc.FieldBlockDigest, digest.Of(i.facts).String())
-	out := (*spool.Pool)(nil).NewWriter(int64(len(i.start)))
-	if _, err := out.Write(i.start); err != nil {
-		return nil, err
-	}
-	if err := i.packer.Write(out, h, i.facts); err != nil {
-		return nil, err
-	}
-	return &archive.Record{Content: out.Content()}, nil
 }

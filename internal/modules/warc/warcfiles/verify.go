@@ -73,7 +73,8 @@ type verifier struct {
 
 	index  map[int64]warc.Entry // by offset; entries of records that were found are removed
 	sorted bool
-	answer string // the id of the last response or revisit record
+	info   string // the id of the first record
+	answer string // that of the last response or revisit record
 }
 
 func (k *verifier) problem(offset int64, format string, args ...any) {
@@ -172,6 +173,12 @@ func (k *verifier) record(ctx context.Context, r *warc.Reader, rec *warc.Record,
 	}
 	if name := h.Get(warc.FieldFilename); rec.Type() == warc.TypeInfo && name != k.file.Name {
 		k.problem(rec.Offset, "it says that the file is %q", name)
+	}
+	if n == 0 {
+		k.info = h.Get(warc.FieldRecordID)
+	}
+	if id := h.Get(warc.FieldInfoID); id != "" && id != k.info {
+		k.problem(rec.Offset, "it says that %s describes its file, and that is %s", id, k.info)
 	}
 	head, err := k.digests(ctx, r, rec)
 	if err != nil {
