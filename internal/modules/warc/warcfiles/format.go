@@ -70,10 +70,17 @@ func (format) NewSink(o *archive.Options, d archive.Disk) (archive.Sink, error) 
 		return nil, err
 	}
 	records := warc.Compression(o.Records)
-	return archive.NewSeries(o, d, archive.SeriesOptions{
+	c := archive.SeriesOptions{
 		Naming: naming(o.Prefix, o.Host, records.Extension()), Extension: records.Extension(),
-		Head: info.record, Index: newIndex(d, o.Dir), Continues: info.continues, Fit: info.fit,
-	}), nil
+		Head: info.record, Index: newIndex(d, o.Dir),
+	}
+	if o.Info != nil {
+		c.Fit = info.fit
+	}
+	if o.Info != nil || records.Format == warc.FormatZstd { // nothing else has a dictionary
+		c.Continues = info.continues
+	}
+	return archive.NewSeries(o, d, c), nil
 }
 
 // hasDictionary reports whether a file begins with a dictionary. One that is damaged has none, so that what is there

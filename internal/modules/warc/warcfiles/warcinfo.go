@@ -79,7 +79,7 @@ func (i *warcinfo) announce(id string) {
 // fit returns the records of an exchange with the ID that their file has. They have that of another one if they were
 // made before the file was begun.
 func (i *warcinfo) fit(r *archive.Record) (*archive.Record, error) {
-	if i.info == nil || r.Entry == nil || r.Info == i.current || i.current == "" {
+	if r.Entry == nil || r.Info == i.current || i.current == "" {
 		return r, nil
 	}
 	out := (*spool.Pool)(nil).NewWriter(r.Size())
