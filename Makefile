@@ -17,7 +17,7 @@ RACING   := ./internal/engine/crawl ./cmd/amble ./internal/service/server ./inte
 	./internal/testing/memnet ./internal/cluster/natsconn ./internal/rules/networks ./internal/engine/node \
 	./internal/engine/remote ./internal/cluster/routes ./internal/web/spool ./internal/testing/testkit \
 	./internal/testing/testweb ./internal/modules/oncomplete ./internal/modules/webhook \
-	./politeness
+	./internal/engine/crawl/internal/lists ./politeness
 # Packages where only the tests TestConcurrent... start goroutines, or reach code that does.
 MIXED    := ./internal/output/archive ./internal/modules/warc/warcfiles ./internal/testing/simulate ./robots ./storage
 # vet is part of lint. By default, the race detector lets every process wait for a second at its end.

@@ -161,7 +161,7 @@ func (b *batching) nextAddition(ready bool) *batch {
 	return &batch{
 		addition: a, offset: b.offset,
 		rows: storage.Batch{
-			Found: a.found, Done: a.again, InsertResults: make([]storage.InsertResult, len(a.found)), Marks: a.marks,
+			Found: a.Found, Done: a.Again, InsertResults: make([]storage.InsertResult, len(a.Found)), Marks: a.marks,
 		},
 	}
 }

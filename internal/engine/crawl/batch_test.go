@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/lists"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
@@ -55,7 +56,7 @@ func TestAdditionsTakeTurns(t *testing.T) {
 		if test.paused {
 			d.pauseEnd = time.Now().Add(time.Hour)
 		}
-		d.addition = &addition{answer: make(chan added, 1)}
+		d.addition = &addition{answer: make(chan lists.Added, 1)}
 		_, b := d.nextBatch()
 		if got := b != nil && b.addition != nil; got != test.want {
 			t.Errorf("%s: an addition is offered: %v, want %v", name, got, test.want)

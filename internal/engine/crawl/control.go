@@ -10,6 +10,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/ends"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/lists"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/load"
 	"github.com/amble-crawler/amble/internal/engine/inspect"
 	"github.com/amble-crawler/amble/internal/engine/marks"
@@ -94,20 +95,20 @@ func (m *mailbox) submit(ctx context.Context, command func(*dispatcher) error) e
 
 // add has an addition committed and waits for that. After an error nobody knows whether it was
 // committed.
-func (m *mailbox) add(ctx context.Context, a *addition) (added, error) {
-	a.answer = make(chan added, 1)
+func (m *mailbox) add(ctx context.Context, a *addition) (lists.Added, error) {
+	a.answer = make(chan lists.Added, 1)
 	select {
 	case m.additions <- a:
 	case <-m.closed:
-		return added{}, ErrNotRunning
+		return lists.Added{}, ErrNotRunning
 	case <-ctx.Done():
-		return added{}, ctx.Err()
+		return lists.Added{}, ctx.Err()
 	}
 	select {
 	case done := <-a.answer:
-		return done, done.err
+		return done, done.Err
 	case <-ctx.Done():
-		return added{}, ctx.Err()
+		return lists.Added{}, ctx.Err()
 	}
 }
 
@@ -124,7 +125,7 @@ func (b *batching) additions(m *mailbox) <-chan *addition {
 func (b *batching) refuseAll(m *mailbox) {
 	close(m.closed)
 	if b.addition != nil {
-		b.addition.answer <- added{err: ErrNotRunning}
+		b.addition.answer <- lists.Added{Err: ErrNotRunning}
 		b.addition = nil
 	}
 }
@@ -135,10 +136,10 @@ func (b *batch) answerAddition() {
 		return
 	}
 	if b.err != nil {
-		b.addition.answer <- added{err: fmt.Errorf("commit the URLs: %w", b.err)}
+		b.addition.answer <- lists.Added{Err: fmt.Errorf("commit the URLs: %w", b.err)}
 		return
 	}
-	b.addition.answer <- added{results: b.rows.InsertResults, changed: b.result.Changed, took: b.took}
+	b.addition.answer <- lists.Added{Results: b.rows.InsertResults, Changed: b.result.Changed, Took: b.took}
 }
 
 // ErrDraining says that a crawl takes no more URLs because it is to end when it is done.

@@ -11,6 +11,7 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/bodies"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/disk"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/lists"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/load"
 	"github.com/amble-crawler/amble/internal/engine/marks"
 	"github.com/amble-crawler/amble/internal/engine/sweep"
@@ -264,7 +265,7 @@ func (d *dispatcher) timeIs(now time.Time) {
 // takeAddition takes an addition for the next commit, unless the crawl takes no URLs any more.
 func (d *dispatcher) takeAddition(a *addition) {
 	if a.user && d.mailbox.draining.Load() {
-		a.answer <- added{err: ErrDraining}
+		a.answer <- lists.Added{Err: ErrDraining}
 		return
 	}
 	d.addition = a

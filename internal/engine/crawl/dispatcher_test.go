@@ -7,6 +7,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/bodies"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/lists"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/load"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/survey"
 	"github.com/amble-crawler/amble/internal/system/boot"
@@ -149,7 +150,7 @@ func TestLedgerOffset(t *testing.T) {
 		d.committing = false
 		d.enter(&frontier.Lease{ID: 100, Kind: frontier.Page}, time.Now())
 		d.flights.remove(d.flights.entered[len(results)]) // it has ended, and its outcome is in no batch
-		d.addition = &addition{found: make([]storage.Found, 1)}
+		d.addition = &addition{Rows: lists.Rows{Found: make([]storage.Found, 1)}}
 		if _, b := d.nextBatch(); b == nil || b.offset != test.want {
 			t.Errorf("%s: an addition is %+v, want offset %d", name, b, test.want)
 		}

@@ -3,16 +3,13 @@ package crawl
 import (
 	"context"
 	"errors"
-	"fmt"
-	"sync"
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/disk"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/lists"
 	"github.com/amble-crawler/amble/internal/records/hostsort"
-	"github.com/amble-crawler/amble/internal/rules/seeds"
 	"github.com/amble-crawler/amble/internal/web/spool"
-	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -46,31 +43,12 @@ type ImportOptions struct {
 	Results bool // keep the result of each URL. Windows are then in memory only, to end sooner
 }
 
-const (
-	// maxWindow is the most URLs of a window.
-	maxWindow = 1 << 24
-	// maxWindowAge is how long a window of a running crawl gathers: a list may be sent slowly.
-	maxWindowAge = 10 * time.Second
-	// ageEvery is how many URLs are added between two readings of the clock.
-	ageEvery = 1 << 10
-)
+// maxWindowAge is how long a window of a running crawl gathers: a list may be sent slowly.
+const maxWindowAge = 10 * time.Second
 
-// listImport is the import of one list.
-type listImport struct {
-	o     *Options
-	scope func() *frontier.Scope
-	order listCommitter
-
-	gathered  int // URLs of the window
-	began     time.Time
-	maxAge    time.Duration // of the window; 0: any
-	full      bool
-	committed bool // the window is; its results are kept
-	keeps     bool
-	results   []InsertResult
-
-	mu  sync.Mutex // guards what follows
-	sum Added
+// listRules are those for the URLs of lists.
+func (o *Options) listRules() lists.Rules {
+	return lists.Rules{URLs: o.URLs, MaxDepth: o.Frontier.MaxDepth}
 }
 
 // NewImport begins the import of a list into the running crawl. The error is ErrNotRunning or
@@ -79,9 +57,8 @@ func (e *Engine) NewImport(o ImportOptions) (Import, error) {
 	if _, err := e.openMailbox(); err != nil {
 		return nil, err
 	}
-	i := newListImport(&e.o, o, e.scope.Load, e.shared.room, e.store, e.commitAddition)
-	i.maxAge = maxWindowAge
-	return i, nil
+	return lists.NewImport(
+		e.o.listRules(), o.Results, maxWindowAge, e.scope.Load, e.o.Now, e.shared.room, e.store, e.commitRows), nil
 }
 
 // openMailbox returns the mailbox of a crawl that takes URLs.
@@ -96,27 +73,13 @@ func (c *commands) openMailbox() (*mailbox, error) {
 	return m, nil
 }
 
-// commitAddition has the running crawl commit an addition.
-func (c *commands) commitAddition(ctx context.Context, a *addition) (added, error) {
+// commitRows has the running crawl commit what somebody gives to it.
+func (c *commands) commitRows(ctx context.Context, rows lists.Rows) (lists.Added, error) {
 	m, err := c.openMailbox()
 	if err != nil {
-		return added{}, err
+		return lists.Added{}, err
 	}
-	a.user = true
-	return m.add(ctx, a)
-}
-
-func newListImport(
-	o *Options, how ImportOptions, scope func() *frontier.Scope, room *hostsort.Room, store importStore,
-	commit func(context.Context, *addition) (added, error),
-) *listImport {
-	return &listImport{
-		o: o, scope: scope, keeps: how.Results,
-		order: listCommitter{
-			store: store, sorter: room.NewSorter(how.Results), commit: commit,
-			retrieve: func(u weburl.URL, now time.Time) (storage.Done, bool, error) { return retrieve(store, u, now) },
-		},
-	}
+	return m.add(ctx, &addition{Rows: rows, user: true})
 }
 
 // newSortRoom returns the room of the lists that are sorted by host. Its files are in the spool.
@@ -125,106 +88,6 @@ func newSortRoom(pool *spool.Pool, space *disk.Space) *hostsort.Room {
 	o.Check = space.Check
 	return hostsort.NewRoom(pool, o)
 }
-
-// mostPriority is the highest that a list may give a URL: those above are of this program alone.
-const mostPriority = 100
-
-// Add implements Import.
-func (i *listImport) Add(a Addition) error {
-	if i.committed {
-		i.results, i.committed = i.results[:0], false
-	}
-	if i.gathered%ageEvery == 0 {
-		i.checkAge()
-	}
-	index := i.gathered
-	i.gathered++
-	result := InsertNone
-	scope := i.scope()
-	from := scope.Seeds().Link(nil, seeds.Ref{}, a.URL)
-	u, ok := i.o.admitAddition(scope, &a, from)
-	if !ok {
-		if result = InsertOutside; scope.Check(u, from) == frontier.OptedOut {
-			result = InsertOptedOut
-		}
-		var one Added
-		one.Count(result)
-		i.count(one)
-	}
-	if i.keeps {
-		i.results = append(i.results, result)
-	} else {
-		index = 0 // its result is not kept
-	}
-	if !ok {
-		return nil
-	}
-	return i.order.take(&listItem{
-		Found: storage.Found{
-			URL: u, Depth: a.Depth, Priority: min(a.Priority, mostPriority), From: storage.SeedRef(from),
-		},
-		index: index, again: a.Again, put: a.Put,
-	})
-}
-
-// checkAge reads the clock for the age of the window.
-func (i *listImport) checkAge() {
-	now := i.o.Now()
-	if i.gathered == 0 {
-		i.began = now
-	}
-	i.full = i.maxAge > 0 && now.Sub(i.began) >= i.maxAge
-}
-
-// Full implements Import.
-func (i *listImport) Full() bool { return i.full || i.gathered >= maxWindow || i.order.sorter.Full() }
-
-// Gathered implements Import.
-func (i *listImport) Gathered() int { return i.gathered }
-
-// Commit implements Import.
-func (i *listImport) Commit(ctx context.Context) error {
-	i.gathered, i.full, i.committed = 0, false, true
-	err := i.order.commitAll(ctx, storage.Found{At: i.o.Now()}, func(p *hostBatch) {
-		var sum Added
-		note := func(index int, r InsertResult) {
-			sum.Count(r)
-			if i.keeps {
-				i.results[index] = r
-			}
-		}
-		for n, index := range p.indexes {
-			note(index, insertResultOf(p.added.results[n]))
-		}
-		for _, index := range p.back {
-			note(index, InsertAgain)
-		}
-		i.count(sum)
-	})
-	if err != nil {
-		return fmt.Errorf("add URLs: %w", err)
-	}
-	return nil
-}
-
-func (i *listImport) count(more Added) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.sum = i.sum.Plus(more)
-}
-
-// Results implements Import.
-func (i *listImport) Results() []InsertResult { return i.results }
-
-// Sum implements Import.
-func (i *listImport) Sum() Added {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.sum
-}
-
-// Close implements Import.
-func (i *listImport) Close() error { return i.order.reset() }
 
 // Importer adds URLs to the store of a crawl that does not run.
 type Importer struct {
@@ -255,17 +118,23 @@ func OpenImporter(o Options, seeds []Seed) (*Importer, error) {
 
 // NewImport begins the import of a list. With too little space on the disk, the error of its Commit
 // is storage.ErrNoSpace.
-func (i *Importer) NewImport(o ImportOptions) Import {
-	return newListImport(i.o, o, func() *frontier.Scope { return i.scope }, i.room, i.store, i.commitAddition)
+func (i *Importer) NewImport(o ImportOptions) Import { return i.newImport(o, i.commitRows) }
+
+func (i *Importer) newImport(
+	o ImportOptions, commit func(context.Context, lists.Rows) (lists.Added, error),
+) *lists.Import {
+	scope := func() *frontier.Scope { return i.scope }
+	return lists.NewImport(i.o.listRules(), o.Results, 0, scope, i.o.Now, i.room, i.store, commit)
 }
 
-// commitAddition commits an addition in one transaction. It does not say how long that took: nobody waits for the
+// commitRows commits rows in one transaction. It does not say how long that took: nobody waits for the
 // database meanwhile, so bytes alone bound the batches.
-func (i *Importer) commitAddition(ctx context.Context, a *addition) (added, error) {
+func (i *Importer) commitRows(ctx context.Context, rows lists.Rows) (lists.Added, error) {
 	if err := ctx.Err(); err != nil {
-		return added{}, err
+		return lists.Added{}, err
 	}
-	b := storage.Batch{Found: a.found, InsertResults: make([]storage.InsertResult, len(a.found)), Done: a.again}
+	b := storage.Batch{Found: rows.Found, Done: rows.Again}
+	b.InsertResults = make([]storage.InsertResult, len(rows.Found))
 	result, err := i.commit(&b)
-	return added{results: b.InsertResults, changed: result.Changed}, err
+	return lists.Added{Results: b.InsertResults, Changed: result.Changed}, err
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/lists"
 	"github.com/amble-crawler/amble/internal/engine/requestlog"
 	"github.com/amble-crawler/amble/internal/output/urllist"
 	"github.com/amble-crawler/amble/internal/testing/must"
@@ -70,14 +71,12 @@ func importIntoStore(b *testing.B, list string) {
 	o.Fetch.UserAgent = "amble-test"
 	i := must.Get(OpenImporter(o, nil))(b)
 	var longest atomic.Int64
-	l := i.NewImport(ImportOptions{}).(*listImport)
-	commit := l.order.commit
-	l.order.commit = func(ctx context.Context, a *addition) (added, error) {
+	l := i.newImport(ImportOptions{}, func(ctx context.Context, rows lists.Rows) (lists.Added, error) {
 		started := time.Now()
-		got, err := commit(ctx, a)
+		got, err := i.commitRows(ctx, rows)
 		longest.Store(max(longest.Load(), int64(time.Since(started))))
 		return got, err
-	}
+	})
 	measureImport(b, l, list)
 	b.ReportMetric(float64(longest.Load())/1e6, "max-ms")
 	must.Do(b, i.Close())

@@ -15,15 +15,18 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/lists"
 	"github.com/amble-crawler/amble/internal/records/hostsort"
 	"github.com/amble-crawler/amble/internal/testing/must"
+	"github.com/amble-crawler/amble/internal/web/spool"
 	"github.com/amble-crawler/amble/storage"
 )
 
 // smallRoom makes imports sort on disk, and end their windows early.
 func smallRoom(t *testing.T, dir string) *hostsort.Room {
 	t.Helper()
-	_, small := testSorter(t, hostsort.Options{Memory: 192 << 10, Disk: 1 << 20})
+	pool := must.Get(spool.Open(spool.Options{Dir: t.TempDir(), Above: spool.HeadBytes}))(t)
+	small := hostsort.NewRoom(pool, hostsort.Options{Memory: 192 << 10, Disk: 1 << 20})
 	t.Cleanup(func() {
 		if memory, disk := small.Held(); memory != 0 || disk != 0 {
 			t.Errorf("%d bytes of memory and %d of disk space are held", memory, disk)
@@ -244,15 +247,14 @@ func TestImportIsInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	i.room = smallRoom(t, o.DataDir)
-	l := i.NewImport(ImportOptions{}).(*listImport)
 	ctx, interrupt := context.WithCancel(t.Context())
-	commit, commits := l.order.commit, 0
-	l.order.commit = func(ctx context.Context, a *addition) (added, error) {
+	commits := 0
+	l := i.newImport(ImportOptions{}, func(ctx context.Context, rows lists.Rows) (lists.Added, error) {
 		if commits++; commits == 2 {
 			interrupt()
 		}
-		return commit(ctx, a)
-	}
+		return i.commitRows(ctx, rows)
+	})
 	for n := range 12_000 {
 		must.Do(t, l.Add(Addition{URL: mustParse(fmt.Sprintf("http://h%d.test/%d", n%200, n))}))
 	}

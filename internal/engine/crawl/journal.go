@@ -10,6 +10,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/crashes"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/lists"
 	"github.com/amble-crawler/amble/internal/engine/marks"
 	"github.com/amble-crawler/amble/internal/rules/seeds"
 	"github.com/amble-crawler/amble/storage"
@@ -232,7 +233,7 @@ type incoming struct {
 	url     fingerprinter
 	refresh func(context.Context) error // puts the newest scope in force
 	scope   func() *frontier.Scope
-	add     func(context.Context, *addition) (added, error)
+	add     func(context.Context, *addition) (lists.Added, error)
 	failed  func(context.Context, error) // ends the crawl
 }
 
@@ -274,7 +275,7 @@ func (in *incoming) take(ctx context.Context, sequence uint64, urls []storage.Di
 			continue
 		}
 		if f, ok := in.o.admitIncoming(in.scope(), in.url, &urls[i]); ok {
-			a.found = append(a.found, f)
+			a.Found = append(a.Found, f)
 		}
 	}
 	if _, err := in.add(ctx, a); err != nil {
@@ -288,7 +289,8 @@ func (in *incoming) take(ctx context.Context, sequence uint64, urls []storage.Di
 func (o *Options) admitIncoming(scope *frontier.Scope, p fingerprinter,
 	d *storage.Discovery) (f storage.Found, ok bool) {
 	f = d.Found
-	_, in := o.admitAddition(scope, &Addition{URL: f.URL, Depth: f.Depth}, seeds.Ref(f.From))
+	rules := o.listRules()
+	_, in := rules.Admit(scope, &Addition{URL: f.URL, Depth: f.Depth}, seeds.Ref(f.From))
 	if e := (storage.Entry{Priority: f.Priority}); e.IsRequisite() {
 		in = scope.CheckHead(f.URL, &e) == frontier.InScope
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/lists"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -51,13 +52,13 @@ func TestMailbox(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, err, test.want)
 		}
 	}
-	d.addition = &addition{answer: make(chan added, 1)}
+	d.addition = &addition{answer: make(chan lists.Added, 1)}
 	waits := d.addition.answer
 	d.refuseAll(m)
-	if done := <-waits; !errors.Is(done.err, ErrNotRunning) {
-		t.Errorf("an addition at the end: %v", done.err)
+	if done := <-waits; !errors.Is(done.Err, ErrNotRunning) {
+		t.Errorf("an addition at the end: %v", done.Err)
 	}
-	_, err := m.add(t.Context(), &addition{again: make([]storage.Done, 1)})
+	_, err := m.add(t.Context(), &addition{Rows: lists.Rows{Again: make([]storage.Done, 1)}})
 	callErr := m.call(t.Context(), nil)
 	if !errors.Is(callErr, ErrNotRunning) || !errors.Is(err, ErrNotRunning) || m.isOpen() {
 		t.Errorf("after the end: %v, %v", callErr, err)

@@ -19,6 +19,84 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
+// URLStatus is what a client may know of a URL.
+type URLStatus struct {
+	Completed bool
+	Key       string    // of its queue
+	Due       time.Time // of a discovery the time when it was put; zero: never
+	Created   time.Time // when it became known
+	Metadata  storage.Metadata
+}
+
+func newURLStatus(h *storage.Head, metadata storage.Metadata) URLStatus {
+	s := URLStatus{Completed: true, Due: h.Last.Due, Created: h.FirstSeen, Metadata: metadata}
+	switch h.Last.State {
+	case storage.Queued:
+		s.Completed, s.Due = false, h.FirstSeen
+	case storage.Retrying:
+		s.Completed = false
+	}
+	return s
+}
+
+// URLStatus returns what is known of a URL. The error is inspect.ErrUnknown, or that of the store.
+// Any goroutine may call it.
+func (v *views) URLStatus(_ context.Context, u weburl.URL) (URLStatus, error) {
+	u, _ = v.o.URLs.Apply(u)
+	head, host, err := v.store.Lookup(u)
+	if errors.Is(err, storage.ErrNotFound) || err == nil && head.RequestURI != u.RequestURI() {
+		return URLStatus{}, fmt.Errorf("%s: %w", u, inspect.ErrUnknown)
+	}
+	if err != nil {
+		return URLStatus{}, err
+	}
+	metadata, err := v.store.MetadataOf([]storage.Position{{Host: host.ID, Ordinal: head.Ordinal}})
+	if err != nil {
+		return URLStatus{}, err
+	}
+	status := newURLStatus(&head, metadata[0])
+	status.Key, err = v.keyOf(host.Name)
+	return status, err
+}
+
+// URLQuery selects URLs.
+type URLQuery struct {
+	Host        string // empty: all hosts
+	Start, Size int    // of the URLs that match: how many are skipped, and the most that follow; Size 0: all
+	Filter      string // they contain it; empty: all
+	IgnoreCase  bool   // of Filter
+}
+
+// QueueQuery selects queues.
+type QueueQuery struct {
+	// Of the queues that match: how many are skipped, and the most that follow; Size 0: all.
+	Start, Size int
+	// Also queues that are blocked, and those without URLs that are due now or later.
+	IncludeInactive bool
+}
+
+// queuesPage is how many hosts are read in one transaction.
+const queuesPage = 500
+
+// queueList is a list of the keys of queues on its way.
+type queueList struct {
+	QueueQuery
+	store store
+	now   time.Time
+	keys  []string
+}
+
+// isFull reports whether the list has what is wanted.
+func (l *queueList) isFull() bool { return l.Size > 0 && len(l.keys) == l.Size }
+
+func (l *queueList) add(key string) {
+	if l.Start > 0 {
+		l.Start--
+	} else {
+		l.keys = append(l.keys, key)
+	}
+}
+
 // ListQueues returns keys of queues with URLs: first those of several hosts by their keys, and then the other hosts
 // in the order in which they became known. It reads in short transactions. The error is that of ctx or of the
 // store. Any goroutine may call it.
@@ -207,4 +285,16 @@ func (q *URLQuery) filter() func(weburl.URL) bool {
 	}
 	text := strings.ToLower(q.Filter)
 	return func(u weburl.URL) bool { return strings.Contains(strings.ToLower(u.String()), text) }
+}
+
+// keyOf returns the key of the queue of a host, as it is on disk.
+func (i *keyIndex) keyOf(host string) (string, error) {
+	if !i.any.Load() {
+		return host, nil
+	}
+	key, err := i.database.Mark(marks.QueueKey + host)
+	if err != nil || len(key) == 0 {
+		return host, err
+	}
+	return string(key), nil
 }

@@ -122,9 +122,6 @@ func (r *Retrier) Retry(
 	return w.Progress(), err
 }
 
-// Replay brings the database of a shard up to the end of its log.
-func Replay(s *storage.Store, j Journal) error { return replay(s, j) }
-
 // Time returns the time by the clock of the options.
 func (o Options) Time() time.Time {
 	o.fill()
@@ -159,21 +156,4 @@ func checkErasure(dir string) error {
 	}
 	return fmt.Errorf("%w: %s is there; amble run goes on with it and then crawls, amble erase --resume goes on "+
 		"with it alone", ErrErasing, path)
-}
-
-// FinishOutput gives the output files of a shard that another process crawls now their final names, with what is
-// committed of them: the log says how much.
-func FinishOutput(o Options, log *slog.Logger) error {
-	s, err := openStore(&o)
-	if err != nil {
-		return err
-	}
-	logged, err := openLogged(s, &o)
-	if err != nil {
-		return errors.Join(err, s.Close())
-	}
-	o.fill()
-	e := &Engine{space: newDiskSpace(&o)}
-	e.o, e.log, e.store = o, log, logged
-	return errors.Join(e.openOutput(), e.closeParts())
 }

@@ -9,7 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 
+	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/recovery"
 	"github.com/amble-crawler/amble/internal/engine/marks"
 	"github.com/amble-crawler/amble/internal/system/boot"
@@ -105,4 +107,37 @@ func (s *Shared) SetPart(part float64) {
 	s.rate.set(s.limits.ratePart(), s.now())
 	s.client.SetBandwidth(s.limits.bandwidthPart(), s.limits.ofHost)
 	s.wakeUp(0)
+}
+
+// Replay brings the database of a shard up to the end of its log.
+func Replay(s *storage.Store, j Journal) error { return replay(s, j) }
+
+// FinishOutput gives the output files of a shard that another process crawls now their final names, with what is
+// committed of them: the log says how much.
+func FinishOutput(o Options, log *slog.Logger) error {
+	s, err := openStore(&o)
+	if err != nil {
+		return err
+	}
+	logged, err := openLogged(s, &o)
+	if err != nil {
+		return errors.Join(err, s.Close())
+	}
+	o.fill()
+	e := &Engine{space: newDiskSpace(&o)}
+	e.o, e.log, e.store = o, log, logged
+	return errors.Join(e.openOutput(), e.closeParts())
+}
+
+// OpenShared opens what engines share that come and go: each of them has it as Options.Shared, and a
+// data directory of its own below that of the options. The options of the crawl are those of all of
+// them. They have hosts, or limits, in common, and limits in common with other processes if there are
+// grants; nil: they have not. The caller closes it when all engines are closed.
+func OpenShared(o Options, grants frontier.Grants) (*Shared, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	o.fill()
+	o.Several = true
+	return newShared(&o, newDiskSpace(&o), grants)
 }

@@ -38,19 +38,6 @@ type putKey struct {
 	onDisk bool // the host has had it there
 }
 
-// addKey adds the key of a put to its group. Most hosts have theirs.
-func (i *keyIndex) addKey(g *putGroup, host, key string) {
-	switch known, is := g.keys[host]; {
-	case key == "" || key == host && !i.any.Load() || is && known.key == key:
-		return
-	case g.keys == nil:
-		g.keys = make(map[string]putKey)
-	}
-	i.any.Store(true) // for the next group too, before this one is on its way
-	stored, err := i.keyOf(host)
-	g.keys[host] = putKey{key, err == nil && stored == key}
-}
-
 // of returns the key of a host; empty: it has none.
 func (q *queueKeys) of(host string) (string, error) {
 	if !q.any.Load() {
@@ -192,51 +179,9 @@ func hostsOfQueue(s queueStore, key, after string, most int) ([]string, error) {
 	return names, err
 }
 
-// keyOf returns the key of the queue of a host, as it is on disk.
-func (i *keyIndex) keyOf(host string) (string, error) {
-	if !i.any.Load() {
-		return host, nil
-	}
-	key, err := i.database.Mark(marks.QueueKey + host)
-	if err != nil || len(key) == 0 {
-		return host, err
-	}
-	return string(key), nil
-}
-
 // restore finds out whether a host has a key.
 func (i *keyIndex) restore() error {
 	names, err := i.database.MarkNames(marks.QueueKey, "", 1)
 	i.any.Store(len(names) > 0)
 	return err
-}
-
-// QueueQuery selects queues.
-type QueueQuery struct {
-	// Of the queues that match: how many are skipped, and the most that follow; Size 0: all.
-	Start, Size int
-	// Also queues that are blocked, and those without URLs that are due now or later.
-	IncludeInactive bool
-}
-
-// queuesPage is how many hosts are read in one transaction.
-const queuesPage = 500
-
-// queueList is a list of the keys of queues on its way.
-type queueList struct {
-	QueueQuery
-	store store
-	now   time.Time
-	keys  []string
-}
-
-// isFull reports whether the list has what is wanted.
-func (l *queueList) isFull() bool { return l.Size > 0 && len(l.keys) == l.Size }
-
-func (l *queueList) add(key string) {
-	if l.Start > 0 {
-		l.Start--
-	} else {
-		l.keys = append(l.keys, key)
-	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/backup"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/disk"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/ends"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/lists"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/load"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/seedbook"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/survey"
@@ -66,7 +67,10 @@ func (e *Engine) newRoles(f *frontier.Frontier, forgiven load.Forgiveness) (*dis
 		toCommit: batches, committed: committed,
 	}}}
 	w := e.newWorker()
-	w.leases, w.results, w.stalls, w.add = leases, results, stalls, m.add
+	w.leases, w.results, w.stalls = leases, results, stalls
+	w.add = func(ctx context.Context, rows lists.Rows) (lists.Added, error) {
+		return m.add(ctx, &addition{Rows: rows})
+	}
 	d.remote.outputLost = w.outputLost
 	c := e.newCommitter()
 	c.batches, c.committed, c.stalls = batches, committed, stalls

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/lists"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/seedbook"
 	"github.com/amble-crawler/amble/internal/engine/sweep"
 	"github.com/amble-crawler/amble/internal/rules/seeds"
@@ -47,7 +48,7 @@ func (e *Engine) ChangeSeeds(ctx context.Context, w SeedWish) (SeedCounts, error
 
 // queueSeeds adds seeds to their queues, in the order of their hosts.
 func (e *Engine) queueSeeds(ctx context.Context, add []Seed) error {
-	order := listCommitter{store: e.store, sorter: e.shared.room.NewSorter(true), commit: e.commitAddition}
+	order := lists.Committer{Store: e.store, Sorter: e.shared.room.NewSorter(true), Commit: e.commitRows}
 	scope := e.scope.Load()
 	for i := range add {
 		s := &add[i]
@@ -57,11 +58,11 @@ func (e *Engine) queueSeeds(ctx context.Context, add []Seed) error {
 				"reason", scopeReason(scope, s.URL, seeds.Ref{}))
 			continue
 		}
-		if err := order.take(&listItem{Found: f}); err != nil {
+		if err := order.Take(&lists.Item{Found: f}); err != nil {
 			return err
 		}
 	}
-	return order.commitAll(ctx, storage.Found{At: e.o.Now()}, func(*hostBatch) {})
+	return order.CommitAll(ctx, storage.Found{At: e.o.Now()}, func(*lists.Batch) {})
 }
 
 // applySeeds puts changes of seeds in force.

@@ -12,6 +12,7 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/disk"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/inserts"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/lists"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/seedbook"
 	"github.com/amble-crawler/amble/internal/engine/inspect"
 	"github.com/amble-crawler/amble/internal/engine/sweep"
@@ -88,7 +89,7 @@ func (e *Engine) addSeeds(ctx context.Context, initial *initialScope) error {
 	}
 	start := initial.Start
 	var size storage.BatchSizer
-	if len(start) > size.Items() { // as in listCommitter
+	if len(start) > size.Items() { // as in lists.Committer
 		slices.SortStableFunc(start, func(a, b Seed) int { return strings.Compare(a.URL.Host(), b.URL.Host()) })
 	}
 	for i := range start {
@@ -183,23 +184,10 @@ func seedReport(s seedbook.Lookup, given []Seed, postponed []Postponed) (SeedRep
 }
 
 // Addition is a URL that somebody gives to a crawl, as if a page had led there.
-type Addition struct {
-	URL      weburl.URL
-	Depth    uint16 // links from a seed
-	Priority int8
-	Again    bool      // one that is known and was given up, denied or excluded is put back into its queue
-	Put      *Imported // what another frontier knows of it; nil: nothing
-}
+type Addition = lists.Addition
 
 // Imported is what another frontier knows of a URL.
-type Imported struct {
-	Created  time.Time // when it was discovered; zero: now
-	Metadata []byte    // as storage.Metadata.Encode returns them
-	// Known says that it was fetched, or that somebody decided when to fetch it: then Due and Metadata
-	// replace what is known of it here.
-	Known bool
-	Due   time.Time // when it is fetched; zero: never again
-}
+type Imported = lists.Imported
 
 // InsertResult is what became of an Addition.
 type InsertResult = inserts.Result
@@ -218,62 +206,16 @@ const (
 // Added is what became of additions. Each of them is counted once.
 type Added = inserts.Counts
 
-// insertResultOf returns the result of an addition that was a discovery.
-func insertResultOf(r storage.InsertResult) InsertResult {
-	switch r {
-	case storage.InsertAdded, storage.InsertRouted:
-		return InsertAdded
-	case storage.InsertKnown:
-		return InsertKnown
-	}
-	return InsertRefused
-}
-
 // addition is a group of discoveries on its way through the dispatcher.
 type addition struct {
-	found  []storage.Found
-	again  []storage.Done // known URLs that are put back
+	lists.Rows
 	marks  map[string][]byte
-	user   bool       // somebody gives it to the crawl, which did not find it itself
-	answer chan added // holds one
+	user   bool             // somebody gives it to the crawl, which did not find it itself
+	answer chan lists.Added // holds one
 }
 
-// added is what the commit of an addition did.
-type added struct {
-	results []storage.InsertResult // of each discovery
-	changed int64                  // see storage.Result
-	took    time.Duration
-	err     error
-}
-
-// importStore is what an import reads.
-type importStore interface {
-	fingerprinter
-	Lookup(weburl.URL) (storage.Head, storage.Host, error)
-}
-
-// admitAddition applies the rules for discovered URLs to an addition that was reached by from. It returns false if it
-// does not belong to the crawl.
-func (o *Options) admitAddition(scope *frontier.Scope, a *Addition, from seeds.Ref) (weburl.URL, bool) {
-	u, short := o.URLs.Apply(a.URL)
-	if a.Depth > scope.Seeds().Of(u, from).Depth(o.Frontier.MaxDepth) {
-		return a.URL, false
-	}
-	return u, short && scope.Check(u, from) == frontier.InScope
-}
-
-// retrieve returns what puts a URL back that was given up, denied or excluded; false: it is not
-// known, or in another state.
-func retrieve(store importStore, u weburl.URL, now time.Time) (storage.Done, bool, error) {
-	head, host, err := store.Lookup(u)
-	if errors.Is(err, storage.ErrNotFound) {
-		return storage.Done{}, false, nil
-	}
-	if err != nil || !storage.In(storage.Failed, storage.Denied, storage.Excluded).Has(head.Last.State) {
-		return storage.Done{}, false, err
-	}
-	return sweep.PutBack(host.ID, &head, now), true, nil
-}
+// fingerprinter is the store as far as discoveries need it.
+type fingerprinter interface{ Fingerprint(weburl.URL) uint64 }
 
 // admit applies the rules for discovered URLs to a link of a page. It returns the seed that it is reached by, and
 // whether the result is stored.

@@ -93,19 +93,6 @@ func newKeeper(o *Options, grants frontier.Grants) *frontier.Keeper {
 	return keeper
 }
 
-// OpenShared opens what engines share that come and go: each of them has it as Options.Shared, and a
-// data directory of its own below that of the options. The options of the crawl are those of all of
-// them. They have hosts, or limits, in common, and limits in common with other processes if there are
-// grants; nil: they have not. The caller closes it when all engines are closed.
-func OpenShared(o Options, grants frontier.Grants) (*Shared, error) {
-	if err := o.Validate(); err != nil {
-		return nil, err
-	}
-	o.fill()
-	o.Several = true
-	return newShared(&o, newDiskSpace(&o), grants)
-}
-
 // Close closes what the engines have shared, which are closed.
 func (s *Shared) Close() {
 	s.client.Close()

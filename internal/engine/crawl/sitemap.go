@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/lists"
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/rules/seeds"
 	"github.com/amble-crawler/amble/internal/web/extract"
@@ -112,9 +113,9 @@ func (rd *reading) takeList(
 	in := &checkedReader{ctx: ctx, r: resp.Body.NewReader()}
 	taker := listTaker{
 		reading: rd, res: res, depth: listDepth(&res.lease.Head, kind),
-		order: listCommitter{store: rd.store, sorter: rd.room.NewSorter(true), commit: rd.add},
+		order: lists.Committer{Store: rd.store, Sorter: rd.room.NewSorter(true), Commit: rd.add},
 	}
-	defer func() { _ = taker.order.reset() }() // it has no files
+	defer func() { _ = taker.order.Reset() }() // it has no files
 	list, err := extract.ReadList(in, kind, resp.Header.Get("Content-Type"), res.lease.URL, rd.o.Sitemaps.Lists,
 		func(item extract.Item) error { return taker.take(ctx, &item) })
 	if err == nil && in.err == nil {
@@ -173,9 +174,9 @@ type listTaker struct {
 	*reading
 	res      *result
 	depth    uint16
-	bytes    int           // of the URLs in res
-	sitemaps int           // that the list names
-	order    listCommitter // of the URLs before them
+	bytes    int             // of the URLs in res
+	sitemaps int             // that the list names
+	order    lists.Committer // of the URLs before them
 }
 
 func (t *listTaker) take(ctx context.Context, item *extract.Item) error {
@@ -188,13 +189,13 @@ func (t *listTaker) take(ctx context.Context, item *extract.Item) error {
 		return nil
 	}
 	for i := range t.res.found {
-		if err := t.order.take(&listItem{Found: t.res.found[i]}); err != nil {
+		if err := t.order.Take(&lists.Item{Found: t.res.found[i]}); err != nil {
 			return err
 		}
 	}
 	clear(t.res.found)
 	t.res.found, t.bytes = t.res.found[:0], 0
-	if t.order.sorter.Full() {
+	if t.order.Sorter.Full() {
 		return t.commit(ctx)
 	}
 	return nil
@@ -204,7 +205,7 @@ func (t *listTaker) take(ctx context.Context, item *extract.Item) error {
 func (t *listTaker) commit(ctx context.Context) error {
 	l := &t.res.lease
 	base := storage.Found{ViaHost: l.Host, ViaOrdinal: l.Head.Ordinal, At: t.res.page.End}
-	return t.order.commitAll(ctx, base, func(*hostBatch) {})
+	return t.order.CommitAll(ctx, base, func(*lists.Batch) {})
 }
 
 // takeSitemap takes a sitemap that an index names. Its depth counts the indexes on the way to it.

@@ -1,6 +1,7 @@
 package crawl
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/lists"
 	"github.com/amble-crawler/amble/internal/records/hostsort"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -302,18 +304,27 @@ func TestLargeSitemaps(t *testing.T) {
 	})
 }
 
+// noFingerprints is a store whose fingerprints nobody compares.
+type noFingerprints struct{}
+
+func (noFingerprints) Fingerprint(weburl.URL) uint64 { return 0 }
+
 // TestSitemapOfLongURLs: the URLs of a list go to those sorted by host at a bounded number of bytes
 // too, and these are committed when their memory is used up.
 func TestSitemapOfLongURLs(t *testing.T) {
 	t.Parallel()
 	const memory = 4 << 20
 	room := hostsort.NewRoom(nil, hostsort.Options{Memory: memory})
-	commits := &recordedCommits{}
+	commits, committed := 0, 0
+	commit := func(_ context.Context, rows lists.Rows) (lists.Added, error) {
+		commits, committed = commits+1, committed+len(rows.Found)
+		return lists.Added{Results: make([]storage.InsertResult, len(rows.Found))}, nil
+	}
 	res := &result{findings: findings{found: make([]storage.Found, 1)}}
 	res.lease.Head.Sitemap, res.lease.Head.Depth = true, maxNesting // take adds nothing to found
 	taker := listTaker{
 		reading: new(reading), res: res,
-		order: listCommitter{store: noFingerprints{}, sorter: room.NewSorter(true), commit: commits.commit},
+		order: lists.Committer{Store: noFingerprints{}, Sorter: room.NewSorter(true), Commit: commit},
 	}
 	u := mustParse("http://maps.test/" + strings.Repeat("x", 2000))
 	const items = 3 * listBatch
@@ -325,8 +336,8 @@ func TestSitemapOfLongURLs(t *testing.T) {
 		}
 	}
 	must.Do(t, taker.commit(t.Context()))
-	if n := len(commits.all()) + len(res.found); n != items+1 || len(commits.batches) < items*2000/memory/2 {
-		t.Errorf("%d URLs in %d commits, want %d URLs", n, len(commits.batches), items+1)
+	if n := committed + len(res.found); n != items+1 || commits < items*2000/memory/2 {
+		t.Errorf("%d URLs in %d commits, want %d URLs", n, commits, items+1)
 	}
 	if held, _ := room.Held(); held != 0 {
 		t.Errorf("%d bytes are held", held)

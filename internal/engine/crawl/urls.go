@@ -2,11 +2,8 @@ package crawl
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/engine/inspect"
 	"github.com/amble-crawler/amble/internal/rules/seeds"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/robots"
@@ -123,52 +120,4 @@ func (pm *permits) check(host storage.HostID, name string, c *URLCheck, take boo
 			c.Earliest = at
 		}
 	}
-}
-
-// URLStatus is what a client may know of a URL.
-type URLStatus struct {
-	Completed bool
-	Key       string    // of its queue
-	Due       time.Time // of a discovery the time when it was put; zero: never
-	Created   time.Time // when it became known
-	Metadata  storage.Metadata
-}
-
-func newURLStatus(h *storage.Head, metadata storage.Metadata) URLStatus {
-	s := URLStatus{Completed: true, Due: h.Last.Due, Created: h.FirstSeen, Metadata: metadata}
-	switch h.Last.State {
-	case storage.Queued:
-		s.Completed, s.Due = false, h.FirstSeen
-	case storage.Retrying:
-		s.Completed = false
-	}
-	return s
-}
-
-// URLStatus returns what is known of a URL. The error is inspect.ErrUnknown, or that of the store.
-// Any goroutine may call it.
-func (v *views) URLStatus(_ context.Context, u weburl.URL) (URLStatus, error) {
-	u, _ = v.o.URLs.Apply(u)
-	head, host, err := v.store.Lookup(u)
-	if errors.Is(err, storage.ErrNotFound) || err == nil && head.RequestURI != u.RequestURI() {
-		return URLStatus{}, fmt.Errorf("%s: %w", u, inspect.ErrUnknown)
-	}
-	if err != nil {
-		return URLStatus{}, err
-	}
-	metadata, err := v.store.MetadataOf([]storage.Position{{Host: host.ID, Ordinal: head.Ordinal}})
-	if err != nil {
-		return URLStatus{}, err
-	}
-	status := newURLStatus(&head, metadata[0])
-	status.Key, err = v.keyOf(host.Name)
-	return status, err
-}
-
-// URLQuery selects URLs.
-type URLQuery struct {
-	Host        string // empty: all hosts
-	Start, Size int    // of the URLs that match: how many are skipped, and the most that follow; Size 0: all
-	Filter      string // they contain it; empty: all
-	IgnoreCase  bool   // of Filter
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/bodies"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/crashes"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/domains"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/lists"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/stamp"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/tally"
 	"github.com/amble-crawler/amble/internal/engine/marks"
@@ -161,8 +162,8 @@ type reading struct {
 	stamps   *stamp.Maker // nil: every page is read at each visit
 	parsers  parsers
 	results  chan<- ending
-	room     *hostsort.Room                                  // of long lists
-	add      func(context.Context, *addition) (added, error) // for the URLs of long lists
+	room     *hostsort.Room                                         // of long lists
+	add      func(context.Context, lists.Rows) (lists.Added, error) // for the URLs of long lists
 }
 
 // fetcher is what a worker needs of a fetch.Client.

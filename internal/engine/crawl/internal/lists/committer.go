@@ -1,4 +1,5 @@
-package crawl
+// Package lists commits the URLs of long lists, of sitemaps and of imports, in the order of their hosts.
+package lists
 
 import (
 	"bytes"
@@ -16,36 +17,33 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// listCommitter commits the discoveries of a long list in the order of their hosts, and those of a host
+// Committer commits the discoveries of a long list in the order of their hosts, and those of a host
 // in the order of the list. A commit writes the rows of each host that it changes as a whole, so a
 // list in random order would write them again with every commit. It belongs to one goroutine.
-type listCommitter struct {
-	store  fingerprinter
-	sorter *hostsort.Sorter
-	size   storage.BatchSizer
-	commit func(context.Context, *addition) (added, error)
-	// retrieve returns what puts a known URL back; false: nothing does. It may be nil if no
-	// discovery has again set.
-	retrieve func(weburl.URL, time.Time) (storage.Done, bool, error)
+type Committer struct {
+	Store  interface{ Fingerprint(weburl.URL) uint64 }
+	Sorter *hostsort.Sorter
+	Commit func(context.Context, Rows) (Added, error)
+	// Retrieve returns what puts a known URL back; false: nothing does. It may be nil if no
+	// discovery has Again set.
+	Retrieve func(weburl.URL, time.Time) (storage.Done, bool, error)
 
+	size    storage.BatchSizer
 	taken   int // since the last commit of all
 	encoded []byte
 }
 
-// fingerprinter is the store as far as listCommitter reads it.
-type fingerprinter interface{ Fingerprint(weburl.URL) uint64 }
-
-// listItem is a discovery of a list.
-type listItem struct {
+// Item is a discovery of a list.
+type Item struct {
 	storage.Found
-	index int       // in the list, or 0
-	again bool      // if it is known and was given up, denied or excluded, it is put back into its queue
-	put   *Imported // nil: nothing is known of it
+	Index int       // in the list, or 0
+	Again bool      // if it is known and was given up, denied or excluded, it is put back into its queue
+	Put   *Imported // nil: nothing is known of it
 }
 
 // applyPut completes the discovery by what another frontier knows.
-func (l *listItem) applyPut() {
-	p := l.put
+func (l *Item) applyPut() {
+	p := l.Put
 	if p == nil {
 		return
 	}
@@ -62,55 +60,69 @@ func (l *listItem) applyPut() {
 	}
 }
 
-// take takes a discovery. Its fingerprint, page and time are set when it is committed.
-func (h *listCommitter) take(l *listItem) error {
+// Take takes a discovery. Its fingerprint, page and time are set when it is committed.
+func (h *Committer) Take(l *Item) error {
 	h.encoded = l.append(h.encoded[:0])
 	h.taken++
-	return h.sorter.Add(l.URL.Host(), h.encoded)
+	return h.Sorter.Add(l.URL.Host(), h.encoded)
 }
 
-// hostBatchBytes bounds the URLs of a batch, in bytes.
-const hostBatchBytes = 4 << 20
+// batchBytes bounds the URLs of a batch, in bytes.
+const batchBytes = 4 << 20
 
-// hostBatch is what one commit takes of the sorted list.
-type hostBatch struct {
-	addition
-	indexes []int // in the list, of each discovery
-	back    []int // the same of those put back
-	added   added
+// Rows are discoveries, and known URLs that are put back, which one commit takes.
+type Rows struct {
+	Found []storage.Found
+	Again []storage.Done
+}
+
+// Added is what a commit of them did.
+type Added struct {
+	Results []storage.InsertResult // of each discovery
+	Changed int64                  // see storage.Result
+	Took    time.Duration
+	Err     error
+}
+
+// Batch is what one commit takes of the sorted list.
+type Batch struct {
+	Rows
+	Indexes []int // in the list, of each discovery
+	Back    []int // the same of those put back
+	Added   Added
 	done    chan struct{} // closed when it is committed or has failed
 }
 
-func (p *hostBatch) isEmpty() bool { return len(p.found)+len(p.again) == 0 }
+func (p *Batch) isEmpty() bool { return len(p.Found)+len(p.Again) == 0 }
 
-// commitAll commits what was taken, in batches of the size that the commits before suggest, and
+// CommitAll commits what was taken, in batches of the size that the commits before suggest, and
 // calls each with every one that is committed. The next batch is read while one is committed.
 // After an error what was not committed is dropped.
-func (h *listCommitter) commitAll(ctx context.Context, base storage.Found, each func(*hostBatch)) (err error) {
-	defer func() { err = errors.Join(err, h.reset()) }()
+func (h *Committer) CommitAll(ctx context.Context, base storage.Found, each func(*Batch)) (err error) {
+	defer func() { err = errors.Join(err, h.Reset()) }()
 	if h.taken == 0 {
 		return nil
 	}
-	sorted, err := h.sorter.Sorted()
+	sorted, err := h.Sorter.Sorted()
 	if err != nil {
 		return err
 	}
-	var before, spare *hostBatch
+	var before, spare *Batch
 	finish := func() error {
 		if before == nil {
 			return nil
 		}
 		<-before.done
-		if before.added.err != nil {
-			return before.added.err
+		if before.Added.Err != nil {
+			return before.Added.Err
 		}
-		h.size.Committed(len(before.found)+len(before.again), before.added.changed, before.added.took)
+		h.size.Committed(len(before.Found)+len(before.Again), before.Added.Changed, before.Added.Took)
 		each(before)
 		before, spare = nil, before
 		return nil
 	}
 	for more := true; more; {
-		if before != nil && len(before.again) > 0 { // what it puts back must not be looked up before
+		if before != nil && len(before.Again) > 0 { // what it puts back must not be looked up before
 			if err := finish(); err != nil {
 				return err
 			}
@@ -130,33 +142,33 @@ func (h *listCommitter) commitAll(ctx context.Context, base storage.Found, each 
 }
 
 // run commits a batch.
-func (h *listCommitter) run(ctx context.Context, p *hostBatch) {
+func (h *Committer) run(ctx context.Context, p *Batch) {
 	defer close(p.done)
-	got, err := h.commit(ctx, &p.addition)
-	p.added, p.added.err = got, err
+	got, err := h.Commit(ctx, p.Rows)
+	p.Added, p.Added.Err = got, err
 }
 
-// reset drops what was taken.
-func (h *listCommitter) reset() error {
+// Reset drops what was taken.
+func (h *Committer) Reset() error {
 	h.taken = 0
-	return h.sorter.Reset()
+	return h.Sorter.Reset()
 }
 
 // reuse returns an empty batch with the memory of a committed one; nil has none.
-func (p *hostBatch) reuse() *hostBatch {
-	next := &hostBatch{done: make(chan struct{})}
+func (p *Batch) reuse() *Batch {
+	next := &Batch{done: make(chan struct{})}
 	if p != nil {
-		clear(p.found)
-		next.found, next.again = p.found[:0], p.again[:0]
-		next.indexes, next.back = p.indexes[:0], p.back[:0]
+		clear(p.Found)
+		next.Found, next.Again = p.Found[:0], p.Again[:0]
+		next.Indexes, next.Back = p.Indexes[:0], p.Back[:0]
 	}
 	return next
 }
 
 // fill moves sorted discoveries to a batch. It returns false behind the last one.
-func (h *listCommitter) fill(sorted *hostsort.Sorted, p *hostBatch, base storage.Found) (more bool, err error) {
+func (h *Committer) fill(sorted *hostsort.Sorted, p *Batch, base storage.Found) (more bool, err error) {
 	retrieved := make(map[storage.Position]bool) // a list may name a URL twice
-	for size := 0; len(p.found)+len(p.again) < h.size.Items() && size < hostBatchBytes; {
+	for size := 0; len(p.Found)+len(p.Again) < h.size.Items() && size < batchBytes; {
 		host, record, err := sorted.Next()
 		if err == io.EOF {
 			return false, nil
@@ -164,35 +176,35 @@ func (h *listCommitter) fill(sorted *hostsort.Sorted, p *hostBatch, base storage
 		if err != nil {
 			return false, err
 		}
-		l := listItem{Found: base}
+		l := Item{Found: base}
 		if err := l.decode(host, record); err != nil {
 			return false, fmt.Errorf("read a list sorted by host: %w", err)
 		}
 		l.applyPut()
 		size += len(l.URL.String()) + len(l.Metadata)
-		if l.again {
-			known, back, err := h.retrieve(l.URL, base.At)
+		if l.Again {
+			known, back, err := h.Retrieve(l.URL, base.At)
 			if err != nil {
 				return false, err
 			}
 			if at := (storage.Position{Host: known.Host, Ordinal: known.Ordinal}); back && !retrieved[at] {
 				retrieved[at] = true
-				p.again, p.back = append(p.again, known), append(p.back, l.index)
+				p.Again, p.Back = append(p.Again, known), append(p.Back, l.Index)
 				continue
 			}
 		}
 		l.Fingerprint = h.fingerprint(&l.Found)
-		p.found, p.indexes = append(p.found, l.Found), append(p.indexes, l.index)
+		p.Found, p.Indexes = append(p.Found, l.Found), append(p.Indexes, l.Index)
 	}
 	return true, nil
 }
 
 // fingerprint returns that of a discovery without its session ids.
-func (h *listCommitter) fingerprint(f *storage.Found) uint64 {
+func (h *Committer) fingerprint(f *storage.Found) uint64 {
 	if f.Stripped == "" {
-		return h.store.Fingerprint(f.URL)
+		return h.Store.Fingerprint(f.URL)
 	}
-	return h.store.Fingerprint(f.URL.Origin().URL(f.Stripped))
+	return h.Store.Fingerprint(f.URL.Origin().URL(f.Stripped))
 }
 
 // The flags of an encoded discovery.
@@ -216,7 +228,7 @@ const (
 // append encodes a discovery without its host: flags, index, depth, priority, frequency with flags, its seed, path and
 // query with their length, then what the flags say: port, text without session ids, time of the
 // last change, and what another frontier knows of it.
-func (l *listItem) append(b []byte) []byte {
+func (l *Item) append(b []byte) []byte {
 	usual, secure := uint16(80), l.URL.Scheme() == "https"
 	if secure {
 		usual = 443
@@ -228,14 +240,14 @@ func (l *listItem) append(b []byte) []byte {
 	}{
 		{listedSecure, secure}, {listedPort, l.URL.Port() != usual}, {listedStripped, l.Stripped != ""},
 		{listedSitemap, l.Sitemap}, {listedListed, l.Listed}, {listedModified, !l.Modified.IsZero()},
-		{listedAgain, l.again}, {listedPut, l.put != nil},
+		{listedAgain, l.Again}, {listedPut, l.Put != nil},
 	} {
 		if f.set {
 			flags |= f.flag
 		}
 	}
 	b = append(b, flags)
-	b = binary.AppendUvarint(b, uint64(l.index))
+	b = binary.AppendUvarint(b, uint64(l.Index))
 	b = binary.AppendUvarint(b, uint64(l.Depth))
 	more := byte(l.Frequency)
 	if l.From != (storage.SeedRef{}) {
@@ -258,7 +270,7 @@ func (l *listItem) append(b []byte) []byte {
 	if flags&listedModified != 0 {
 		b = binary.AppendVarint(b, l.Modified.Unix())
 	}
-	if p := l.put; p != nil {
+	if p := l.Put; p != nil {
 		known := byte(0)
 		if p.Known {
 			known = 1
@@ -276,10 +288,10 @@ func appendText(b []byte, s string) []byte {
 }
 
 // decode decodes what append has encoded.
-func (l *listItem) decode(host string, record []byte) error {
+func (l *Item) decode(host string, record []byte) error {
 	d := wire.NewDecoder(record)
 	flags := d.Byte()
-	l.index = int(d.Uvarint())
+	l.Index = int(d.Uvarint())
 	l.Depth = uint16(d.Uvarint())
 	l.Priority = int8(d.Byte())
 	more := d.Byte()
@@ -303,12 +315,12 @@ func (l *listItem) decode(host string, record []byte) error {
 		l.Modified = time.Unix(d.Varint(), 0)
 	}
 	if flags&listedPut != 0 {
-		l.put = &Imported{Known: d.Byte() != 0}
-		l.put.Created = storage.FromSeconds(uint32(d.UvarintMax(math.MaxUint32)))
-		l.put.Due = storage.FromSeconds(uint32(d.UvarintMax(math.MaxUint32)))
-		l.put.Metadata = bytes.Clone(d.Long())
+		l.Put = &Imported{Known: d.Byte() != 0}
+		l.Put.Created = storage.FromSeconds(uint32(d.UvarintMax(math.MaxUint32)))
+		l.Put.Due = storage.FromSeconds(uint32(d.UvarintMax(math.MaxUint32)))
+		l.Put.Metadata = bytes.Clone(d.Long())
 	}
 	l.URL = origin.URL(uri)
-	l.Sitemap, l.Listed, l.again = flags&listedSitemap != 0, flags&listedListed != 0, flags&listedAgain != 0
+	l.Sitemap, l.Listed, l.Again = flags&listedSitemap != 0, flags&listedListed != 0, flags&listedAgain != 0
 	return d.End()
 }

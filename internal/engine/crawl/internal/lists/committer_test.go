@@ -1,4 +1,4 @@
-package crawl
+package lists
 
 import (
 	"context"
@@ -19,6 +19,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/records/hostsort"
 	"github.com/amble-crawler/amble/internal/testing/must"
+	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/web/spool"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage"
@@ -40,13 +41,13 @@ type recordedCommits struct {
 
 var errCommit = errors.New("the commit failed")
 
-func (r *recordedCommits) commit(_ context.Context, a *addition) (added, error) {
+func (r *recordedCommits) commit(_ context.Context, a Rows) (Added, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.batches = append(r.batches, slices.Clone(a.found)); len(r.batches) == r.fail {
-		return added{}, errCommit
+	if r.batches = append(r.batches, slices.Clone(a.Found)); len(r.batches) == r.fail {
+		return Added{}, errCommit
 	}
-	return added{results: make([]storage.InsertResult, len(a.found)), changed: r.changed, took: r.took}, nil
+	return Added{Results: make([]storage.InsertResult, len(a.Found)), Changed: r.changed, Took: r.took}, nil
 }
 
 func (r *recordedCommits) all() []storage.Found { return slices.Concat(r.batches...) }
@@ -66,25 +67,25 @@ func TestHeavyHostOrder(t *testing.T) {
 	const urls, hosts = 60_000, 400
 	sorter, room := testSorter(t, hostsort.Options{Memory: 256 << 10, Disk: 1 << 30})
 	commits := &recordedCommits{changed: 1 << 20, took: time.Millisecond}
-	h := listCommitter{store: noFingerprints{}, sorter: sorter, commit: commits.commit}
+	h := Committer{Store: noFingerprints{}, Sorter: sorter, Commit: commits.commit}
 	for n := range urls {
-		u := mustParse(fmt.Sprintf("https://h%d.test:8443/%d", rand.IntN(hosts), n))
-		must.Do(t, h.take(&listItem{Found: storage.Found{URL: u, Depth: 7}, index: n}))
+		u := testkit.Parse(t, fmt.Sprintf("https://h%d.test:8443/%d", rand.IntN(hosts), n))
+		must.Do(t, h.Take(&Item{Found: storage.Found{URL: u, Depth: 7}, Index: n}))
 	}
 	if _, disk := room.Held(); disk == 0 {
 		t.Error("nothing is on disk")
 	}
 	base := storage.Found{ViaHost: 3, ViaOrdinal: 4, At: time.Unix(1e9, 0)}
 	counted, largest := 0, 0
-	err := h.commitAll(t.Context(), base, func(p *hostBatch) {
-		largest = max(largest, len(p.found))
-		for i := range p.found {
-			if f := &p.found[i]; f.URL.RequestURI() != fmt.Sprint("/", p.indexes[i]) || f.Depth != 7 ||
+	err := h.CommitAll(t.Context(), base, func(p *Batch) {
+		largest = max(largest, len(p.Found))
+		for i := range p.Found {
+			if f := &p.Found[i]; f.URL.RequestURI() != fmt.Sprint("/", p.Indexes[i]) || f.Depth != 7 ||
 				f.ViaHost != 3 || f.ViaOrdinal != 4 || f.At != base.At || f.Fingerprint != uint64(len(f.URL.String())) {
-				t.Fatalf("%+v has the index %d", f, p.indexes[i])
+				t.Fatalf("%+v has the index %d", f, p.Indexes[i])
 			}
 		}
-		counted += len(p.found)
+		counted += len(p.Found)
 	})
 	if err != nil || counted != urls || largest > 20_000 {
 		t.Errorf("%d URLs, %d in one batch, %v", counted, largest, err)
@@ -119,14 +120,14 @@ func TestHostOrderOfLongURLs(t *testing.T) {
 	t.Parallel()
 	sorter, _ := testSorter(t, hostsort.Options{Memory: 64 << 20})
 	commits := &recordedCommits{}
-	h := listCommitter{store: noFingerprints{}, sorter: sorter, commit: commits.commit}
+	h := Committer{Store: noFingerprints{}, Sorter: sorter, Commit: commits.commit}
 	for n := range 6_000 {
-		u := mustParse(fmt.Sprintf("https://a.test/%d/%s", n, strings.Repeat("x", 1900)))
-		must.Do(t, h.take(&listItem{Found: storage.Found{URL: u}}))
+		u := testkit.Parse(t, fmt.Sprintf("https://a.test/%d/%s", n, strings.Repeat("x", 1900)))
+		must.Do(t, h.Take(&Item{Found: storage.Found{URL: u}}))
 	}
-	must.Do(t, h.commitAll(t.Context(), storage.Found{}, func(*hostBatch) {}))
+	must.Do(t, h.CommitAll(t.Context(), storage.Found{}, func(*Batch) {}))
 	for _, p := range commits.batches {
-		if size := len(p) * 1900; size > hostBatchBytes {
+		if size := len(p) * 1900; size > batchBytes {
 			t.Errorf("%d bytes in one commit", size)
 		}
 	}
@@ -138,13 +139,13 @@ func TestHostOrderFails(t *testing.T) {
 	t.Parallel()
 	sorter, room := testSorter(t, hostsort.Options{Disk: 1 << 30})
 	commits := &recordedCommits{fail: 3}
-	h := listCommitter{store: noFingerprints{}, sorter: sorter, commit: commits.commit}
+	h := Committer{Store: noFingerprints{}, Sorter: sorter, Commit: commits.commit}
 	give := func() (committed int, err error) {
 		for n := range 25_000 {
-			u := mustParse(fmt.Sprintf("https://h%d.test/%d", n%100, n))
-			must.Do(t, h.take(&listItem{Found: storage.Found{URL: u}}))
+			u := testkit.Parse(t, fmt.Sprintf("https://h%d.test/%d", n%100, n))
+			must.Do(t, h.Take(&Item{Found: storage.Found{URL: u}}))
 		}
-		err = h.commitAll(t.Context(), storage.Found{}, func(p *hostBatch) { committed += len(p.found) })
+		err = h.CommitAll(t.Context(), storage.Found{}, func(p *Batch) { committed += len(p.Found) })
 		if memory, disk := room.Held(); memory != 0 || disk != 0 {
 			t.Errorf("%d bytes of memory and %d of disk space are held", memory, disk)
 		}
@@ -165,23 +166,23 @@ func TestHostOrderPutsBackOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sorter, _ := testSorter(t, hostsort.Options{Memory: 1 << 20})
 		var back atomic.Bool
-		h := listCommitter{store: noFingerprints{}, sorter: sorter}
-		h.commit = func(_ context.Context, a *addition) (added, error) {
+		h := Committer{Store: noFingerprints{}, Sorter: sorter}
+		h.Commit = func(_ context.Context, a Rows) (Added, error) {
 			time.Sleep(time.Millisecond) // of virtual time: the next batch would look too early
-			back.Store(back.Load() || len(a.again) > 0)
-			return added{results: make([]storage.InsertResult, len(a.found))}, nil
+			back.Store(back.Load() || len(a.Again) > 0)
+			return Added{Results: make([]storage.InsertResult, len(a.Found))}, nil
 		}
-		h.retrieve = func(weburl.URL, time.Time) (storage.Done, bool, error) {
+		h.Retrieve = func(weburl.URL, time.Time) (storage.Done, bool, error) {
 			return storage.Done{Host: 1}, !back.Load(), nil
 		}
-		u := mustParse("http://a.test/")
+		u := testkit.Parse(t, "http://a.test/")
 		lines := 3 * h.size.Items()
 		for n := range lines {
-			must.Do(t, h.take(&listItem{Found: storage.Found{URL: u}, index: n, again: true}))
+			must.Do(t, h.Take(&Item{Found: storage.Found{URL: u}, Index: n, Again: true}))
 		}
 		batches, puts, found := 0, 0, 0
-		err := h.commitAll(t.Context(), storage.Found{}, func(b *hostBatch) {
-			batches, puts, found = batches+1, puts+len(b.back), found+len(b.indexes)
+		err := h.CommitAll(t.Context(), storage.Found{}, func(b *Batch) {
+			batches, puts, found = batches+1, puts+len(b.Back), found+len(b.Indexes)
 		})
 		if err != nil || batches < 3 || puts != 1 || found != lines-1 {
 			t.Errorf("%d batches put it back %d times, and found it %d times; %v", batches, puts, found, err)
@@ -198,7 +199,7 @@ func TestListItem(t *testing.T) {
 			Host:   rapid.SampledFrom([]string{"a.test", "192.0.2.1", "[2001:db8::1]"}).Draw(t, "host"),
 			Port:   rapid.SampledFrom([]uint16{80, 443, 1, 8080, 65535}).Draw(t, "port"),
 		}
-		want := listItem{
+		want := Item{
 			Found: storage.Found{
 				URL:       origin.URL("/" + rapid.StringMatching("[a-z/]{0,300}").Draw(t, "path")),
 				Depth:     rapid.Uint16().Draw(t, "depth"),
@@ -208,18 +209,18 @@ func TestListItem(t *testing.T) {
 				Listed:    rapid.Bool().Draw(t, "listed"),
 				Stripped:  rapid.SampledFrom([]string{"", "/x"}).Draw(t, "stripped"),
 			},
-			index: rapid.IntRange(0, maxWindow).Draw(t, "index"),
-			again: rapid.Bool().Draw(t, "again"),
+			Index: rapid.IntRange(0, maxWindow).Draw(t, "index"),
+			Again: rapid.Bool().Draw(t, "again"),
 		}
 		if rapid.Bool().Draw(t, "has a time") {
 			want.Modified = time.Unix(rapid.Int64Range(-1<<40, 1<<40).Draw(t, "time"), 0)
 		}
 		if rapid.Bool().Draw(t, "is put") {
 			date := func(name string) time.Time { return storage.FromSeconds(rapid.Uint32().Draw(t, name)) }
-			want.put = &Imported{Known: rapid.Bool().Draw(t, "known"), Created: date("created"), Due: date("due"),
+			want.Put = &Imported{Known: rapid.Bool().Draw(t, "known"), Created: date("created"), Due: date("due"),
 				Metadata: rapid.SliceOfN(rapid.Byte(), 1, 9).Draw(t, "metadata")}
 		}
-		var got listItem
+		var got Item
 		if err := got.decode(origin.Host, want.append(nil)); err != nil || !reflect.DeepEqual(got, want) {
 			t.Fatalf("%+v, %v, want %+v", got, err, want)
 		}
@@ -228,11 +229,11 @@ func TestListItem(t *testing.T) {
 
 // FuzzListItem decodes anything.
 func FuzzListItem(f *testing.F) {
-	found := storage.Found{URL: mustParse("https://a.test:1/x"), Stripped: "/y", Modified: time.Unix(1, 0)}
-	f.Add((&listItem{Found: found}).append(nil))
+	found := storage.Found{URL: testkit.Parse(f, "https://a.test:1/x"), Stripped: "/y", Modified: time.Unix(1, 0)}
+	f.Add((&Item{Found: found}).append(nil))
 	f.Add([]byte{0xff, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0x7f})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		var l, again listItem
+		var l, again Item
 		if l.decode("a.test", b) != nil {
 			return
 		}
