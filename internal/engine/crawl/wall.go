@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/bodies"
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/rules/wall"
 	"github.com/amble-crawler/amble/internal/web/extract"
@@ -35,10 +36,12 @@ func (j *judging) wallAnswer(res *result, resp *fetch.Response) wall.Answer {
 	l := &res.lease
 	a := wall.Answer{
 		Status: resp.Status, Took: resp.End.Sub(resp.Start), RetryAfter: res.request.RetryAfter,
-		Length: resp.Body.Size(), URL: j.store.Fingerprint(l.URL),
+		Length: resp.Body.Size(),
 	}
 	a.Section, a.Top = wall.Sections(l.Head.RequestURI)
-	a.Place = placeOf(l.URL, resp)
+	if resp.Status/100 == 3 {
+		a.Place = placeOf(l.URL, resp)
+	}
 	a.HTML = extract.IsHTML(resp.Header.Get("Content-Type"), resp.Body.Head(sniffBytes))
 	if resp.Status/100 == 2 {
 		a.Digest = binary.BigEndian.Uint64(res.body[:])
@@ -55,6 +58,12 @@ func (j *judging) wallAnswer(res *result, resp *fetch.Response) wall.Answer {
 		a.Shape = wall.Shape(body, l.URL.Host()+l.Head.RequestURI)
 	}
 	a.FromSame = a.MayBeSame() && j.isFromSame(&l.Head.Entry, l.Host, &a)
+	if a.Digest != 0 && a.Length <= wall.LongestMarked {
+		j.seen.Add(bodies.Key{Host: l.Host, Digest: a.Digest}, resp.End)
+	}
+	if a.MayBeOfWall() {
+		a.URL, a.Place = j.store.Fingerprint(l.URL), placeOf(l.URL, resp)
+	}
 	return a
 }
 
@@ -74,6 +83,9 @@ func placeOf(u weburl.URL, resp *fetch.Response) uint64 {
 // isFromSame reports whether a URL of a host was found on a page of the host, or a redirect from
 // there, that has the document of its response.
 func (j *judging) isFromSame(e *storage.Entry, host storage.HostID, a *wall.Answer) bool {
+	if e.Redirects == 0 && !a.HasKey() && !j.seen.MayHave(bodies.Key{Host: host, Digest: a.Digest}, e.FirstSeen) {
+		return false
+	}
 	via := storage.Head{Entry: *e}
 	for range 1 + int(e.Redirects) {
 		if via.ViaHost != host {

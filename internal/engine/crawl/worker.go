@@ -146,6 +146,7 @@ type judging struct {
 	scope      func() *frontier.Scope
 	live       func() *inForce
 	marks      *wall.Marks
+	seen       *bodies.Seen
 	tdmFiles   *declaredFiles[weburl.Origin, consent.TDMFile]
 	terms      *declaredFiles[weburl.URL, consent.Terms]
 	directives consent.Directives // that state a preference
@@ -180,7 +181,7 @@ func (e *Engine) newWorker() *worker {
 			o: &e.o, log: e.log, store: e.store, tally: &e.tally, encoder: e.encoder, pageTexts: new(pageTexts),
 			recent: e.bodies, crashes: e.crashes,
 		},
-		scope: e.scope.Load, live: e.live.Load, marks: e.shared.marks,
+		scope: e.scope.Load, live: e.live.Load, marks: e.shared.marks, seen: e.newSeen(),
 		tdmFiles:   new(declaredFiles[weburl.Origin, consent.TDMFile]),
 		terms:      new(declaredFiles[weburl.URL, consent.Terms]),
 		directives: consent.KnownDirectives(),
@@ -191,6 +192,14 @@ func (e *Engine) newWorker() *worker {
 		parsers: e.shared.parsers,
 		room:    e.shared.room,
 	}}
+}
+
+// newSeen returns a memory of the bodies of all responses from now on: all of the crawl, if it has had none yet.
+func (e *Engine) newSeen() *bodies.Seen {
+	if e.store.Counters().Requests == 0 {
+		return bodies.NewSeen(time.Time{})
+	}
+	return bodies.NewSeen(e.o.Now())
 }
 
 // run does the work of one lease after the other until there are no more.

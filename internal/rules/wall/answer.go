@@ -17,8 +17,8 @@ type Answer struct {
 	Length int64  // bytes of the body
 	Digest uint64 // of the body
 	Shape  uint64 // of the document, as [Shape] returns it; needed where [Answer.HasShape] says so
-	URL    uint64 // a hash of the URL
-	Place  uint64 // of the URL, as [PlaceOf] returns it; of a redirect, that of its target
+	URL    uint64 // a hash of the URL; needed where [Answer.MayBeOfWall] says so
+	Place  uint64 // the same, as [PlaceOf] returns it; always needed of a redirect: that of its target
 	// FromSame reports whether the URL was found on a page of the host that has the same document. A
 	// wall hides pages that were found before it, so such a URL speaks for no wall.
 	FromSame bool
@@ -128,21 +128,24 @@ func (a *Answer) HasShape(body []byte) bool {
 // MayBeSame reports whether FromSame is needed.
 func (a *Answer) MayBeSame() bool { return a.Sign() == SignShort || a.Sign() == SignGate }
 
+// MayBeOfWall reports whether URL and Place are needed: for all but pages whose words excuse nothing.
+func (a *Answer) MayBeOfWall() bool { return a.Sign() != SignPage || a.Mark.Excuse || a.Mark.Gate }
+
 // document16 identifies a short document: by its digest, an even number, or by its shape, an odd one, if
 // it has a key in it. That of a redirect is the place of its target.
 func (a *Answer) document16() uint16 {
 	switch {
 	case a.Status/100 == 3:
 		return fold64(a.Place)
-	case a.hasKey():
+	case a.HasKey():
 		return fold64(a.Shape) | 1
 	}
 	return DocumentOf(a.Digest)
 }
 
-// hasKey reports whether what the document has in common with others is its shape: people see a key in it, or
-// it has the mark of a maker who puts keys into it. The form of a gate has one where nobody sees it.
-func (a *Answer) hasKey() bool {
+// HasKey reports whether what the document has in common with others is its shape, and not its digest: people see a key
+// in it, or it has the mark of a maker who puts keys into it. The form of a gate has one where nobody sees it.
+func (a *Answer) HasKey() bool {
 	return a.Shape&1 != 0 || a.Mark.Tier == TierStub || a.Sign() == SignGate
 }
 
@@ -153,7 +156,7 @@ const keyBytes = 64
 // IsOf reports whether the response has the document of a page with a digest and a length, as far as
 // that can be told from these.
 func (a *Answer) IsOf(digest, length uint64) bool {
-	if a.hasKey() {
+	if a.HasKey() {
 		return length > 0 && max(a.Length-int64(length), int64(length)-a.Length) < keyBytes
 	}
 	return a.Digest == digest

@@ -1,14 +1,16 @@
 package wall
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"math/bits"
+)
 
 // matcher finds texts in a body without regard to the case of ASCII letters. It looks at one block of
 // four bytes in five: wherever a text stands, one of these blocks is in the first eight bytes of the
 // text, its window. Where a window may begin, the automaton of Aho and Corasick (CACM 18, 1975) reads
 // on, one step a byte. So the time is linear, whatever the body.
 type matcher struct {
-	blocks  [1 << (hashBits - 6)]uint64 // by the hash of a block: one bit, whether windows have it
-	offsets [1 << hashBits]uint8        // the same: where they have it, one bit for each offset
+	offsets [1 << hashBits]uint8 // by the hash of a block: where windows have it, one bit for each offset
 
 	class [256]uint8 // of a byte; 0: in no text
 	width int        // the number of classes
@@ -88,9 +90,7 @@ func newMatcher(patterns []pattern) *matcher {
 	m.link()
 	for _, p := range patterns {
 		for offset := range stride {
-			hash := hashAt([]byte(p.text), offset)
-			m.offsets[hash] |= 1 << offset
-			m.blocks[hash/64] |= 1 << (hash % 64)
+			m.offsets[hashAt([]byte(p.text), offset)] |= 1 << offset
 		}
 	}
 	return m
@@ -135,9 +135,6 @@ func (m *matcher) find(body []byte) (best Mark) {
 		if i < 0 {
 			return best
 		}
-		if !m.hasWindow(body, i, m.offsets[hashAt(body, i)]) {
-			continue
-		}
 		at, state := i-(stride-1), 0
 		for steps := 1; at < len(body); steps++ {
 			state = int(m.next[state*m.width+int(m.class[body[at]])])
@@ -154,19 +151,27 @@ func (m *matcher) find(body []byte) (best Mark) {
 	}
 }
 
-// candidate returns the first of the blocks at i, i+stride and so on that a window has; negative: there is none.
+// candidate returns the first of the blocks at i, i+stride and so on with a window around it; negative: there is none.
 func (m *matcher) candidate(body []byte, i int) int {
-	rest := body[min(i, len(body)):]
-	for ; len(rest) >= 4*stride; rest = rest[4*stride:] {
-		a, b := hashAt(rest, 0), hashAt(rest, stride)
-		c, d := hashAt(rest, 2*stride), hashAt(rest, 3*stride)
-		if (m.blocks[a/64]>>(a%64)|m.blocks[b/64]>>(b%64)|m.blocks[c/64]>>(c%64)|m.blocks[d/64]>>(d%64))&1 != 0 {
-			break
+	for ; i+3*stride+block <= len(body); i += 4 * stride {
+		four := body[i : i+3*stride+block]
+		a, b := m.offsets[hashAt(four, 0)], m.offsets[hashAt(four, stride)]
+		c, d := m.offsets[hashAt(four, 2*stride)], m.offsets[hashAt(four, 3*stride)]
+		switch {
+		case a|b|c|d == 0:
+		case m.hasWindow(body, i, a):
+			return i
+		case m.hasWindow(body, i+stride, b):
+			return i + stride
+		case m.hasWindow(body, i+2*stride, c):
+			return i + 2*stride
+		case m.hasWindow(body, i+3*stride, d):
+			return i + 3*stride
 		}
 	}
-	for ; len(rest) >= block; rest = rest[min(stride, len(rest)):] {
-		if a := hashAt(rest, 0); m.blocks[a/64]>>(a%64)&1 != 0 {
-			return len(body) - len(rest)
+	for ; i+block <= len(body); i += stride {
+		if m.hasWindow(body, i, m.offsets[hashAt(body, i)]) {
+			return i
 		}
 	}
 	return -1
@@ -175,9 +180,9 @@ func (m *matcher) candidate(body []byte, i int) int {
 // hasWindow reports whether the block at body[i] may be at one of its offsets in a window, by the first
 // and the last block of that.
 func (m *matcher) hasWindow(body []byte, i int, offsets uint8) bool {
-	for offset := range stride {
-		begin := i - offset
-		if offsets>>offset&1 != 0 && begin+window <= len(body) && m.offsets[hashAt(body, begin)]&1 != 0 &&
+	for ; offsets != 0; offsets &= offsets - 1 {
+		begin := i - bits.TrailingZeros8(offsets)
+		if begin+window <= len(body) && m.offsets[hashAt(body, begin)]&1 != 0 &&
 			m.offsets[hashAt(body, begin+stride-1)]>>(stride-1) != 0 {
 			return true
 		}

@@ -27,6 +27,9 @@ type Key struct {
 	Digest uint64
 }
 
+// hash is as random as digests are.
+func (k Key) hash() uint64 { return (k.Digest ^ uint64(k.Host)) * 0x9e3779b97f4a7c15 }
+
 // New returns the bodies of a run. isNew says that the run keeps bodies and the store has none.
 func New(isNew bool) *Recent {
 	b := &Recent{originals: make(map[Key]archive.Original)}
@@ -79,7 +82,7 @@ type filter [1 << 17]atomic.Uint64
 
 // bits returns the word of a body, and the four bits of it that the body sets. Digests are random.
 func (f *filter) bits(key Key) (word *atomic.Uint64, mask uint64) {
-	h := (key.Digest ^ uint64(key.Host)) * 0x9e3779b97f4a7c15
+	h := key.hash()
 	return &f[h>>47], 1<<(h&63) | 1<<(h>>6&63) | 1<<(h>>12&63) | 1<<(h>>18&63)
 }
 
