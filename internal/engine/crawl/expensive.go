@@ -47,7 +47,7 @@ func (rd *reading) noteProducts(res *result, generator string, h http.Header) {
 // isExpensive reports whether a link of a page leads to an expensive endpoint.
 func isExpensive(res *result, u weburl.URL) bool {
 	on := res.products
-	if u.Host() != res.lease.HostName { // another site, which the marks of this one say nothing of
+	if on != 0 && u.Host() != res.lease.HostName { // another site, which the marks of this one say nothing of
 		on = 0
 	}
 	return inspect.Endpoints().Find(u.RequestURI(), on) != nil

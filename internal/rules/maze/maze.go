@@ -23,7 +23,7 @@ import (
 const (
 	stopLevels  = 20   // levels with nothing but new links after the suspicion
 	mostHosts   = 1024 // whose pages are compared at a time
-	mostInHost  = 64   // branches of a host
+	mostInHost  = 64   // directories of a host
 	seenWords   = 512  // 4 KiB of a Bloom filter of the links of a host
 	clearAfter  = 2    // pages like those of a site that end a suspicion
 	mostTries   = 8    // suspicions that make the next one rarer
@@ -65,7 +65,8 @@ type Branches struct {
 // host is what is known of one host.
 type host struct {
 	seen     [seenWords]uint64
-	branches map[string]*branch
+	root     branch             // all of the host
+	branches map[string]*branch // its directories
 }
 
 // branch counts the pages of a branch since the last suspicion ended.
@@ -120,7 +121,7 @@ func isIn(path, uri string) bool { return path == "/" || path == section(uri) }
 // caller has the lock.
 func (b *Branches) judge(h *host, p *page) (advice Advice, path string) {
 	isLike := p.fresh >= fewestLinks && p.links-p.fresh <= max(mostKnown, p.links/5)
-	root, least := h.branch("/"), b.least
+	root, least := &h.root, b.least
 	if path = section(p.uri); path != "/" {
 		directory := h.branch(path)
 		if advice = directory.count(p, isLike, least); directory.suspected || 2*directory.like > root.like {
@@ -138,7 +139,8 @@ func (b *Branches) judge(h *host, p *page) (advice Advice, path string) {
 	case Stop:
 		b.stops[p.host] = append(b.stops[p.host], path)
 		slices.Sort(b.stops[p.host])
-		clear(h.branches) // the rest of the host is judged without it
+		h.root = branch{} // the rest of the host is judged without it
+		clear(h.branches)
 	}
 	return advice, path
 }
@@ -168,10 +170,10 @@ func (h *host) isSuspected() bool {
 			return true
 		}
 	}
-	return false
+	return h.root.suspected
 }
 
-// branch returns a branch. If there are too many, it is one of no account.
+// branch returns the branch of a directory. If there are too many, it is one of no account.
 func (h *host) branch(path string) *branch {
 	b := h.branches[path]
 	if b == nil {
@@ -183,9 +185,13 @@ func (h *host) branch(path string) *branch {
 	return b
 }
 
+// lineBits is how many bits of the filter are near each other in memory. Both bits of a link are there.
+const lineBits = 512
+
 // note adds a link to those that were seen. It reports whether it was not among them.
 func (h *host) note(link uint64) (isFresh bool) {
-	one, other := link%(seenWords*64), (link>>32)%(seenWords*64)
+	one := link % (seenWords * 64)
+	other := one - one%lineBits + (link>>32)%lineBits
 	a, b := &h.seen[one/64], &h.seen[other/64]
 	isFresh = *a>>(one%64)&(*b>>(other%64))&1 == 0
 	*a |= 1 << (one % 64)
@@ -239,11 +245,17 @@ func (b *branch) isMaze() bool {
 
 // linkedFrom takes note of a link of another host to a page of this one.
 func (h *host) linkedFrom(other, uri string) {
-	for _, path := range []string{section(uri), "/"} {
-		b := h.branches[path]
-		if b != nil && uri != path && other != b.lastOutside && b.outside < fewOutside {
-			b.outside, b.lastOutside = b.outside+1, other
-		}
+	if path := section(uri); uri != path {
+		h.branches[path].linkedFrom(other)
+	}
+	if uri != "/" {
+		h.root.linkedFrom(other)
+	}
+}
+
+func (b *branch) linkedFrom(other string) {
+	if b != nil && other != b.lastOutside && b.outside < fewOutside {
+		b.outside, b.lastOutside = b.outside+1, other
 	}
 }
 
