@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/pprof"
 	"slices"
 	"strconv"
 	"strings"
@@ -247,7 +248,9 @@ type crawler struct {
 // measure runs one whole crawl.
 func (w crawler) measure(b *testing.B, web benchWeb) speed {
 	start, before, conns := time.Now(), cpuTime(b), web.Connections()
-	if n := w.crawl(b); n != web.pages {
+	var n int
+	pprof.Do(b.Context(), pprof.Labels("crawler", w.name), func(context.Context) { n = w.crawl(b) })
+	if n != web.pages {
 		b.Fatalf("%s: %d pages, want %d", w.name, n, web.pages)
 	}
 	pages := float64(web.pages)
