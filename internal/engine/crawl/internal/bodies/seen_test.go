@@ -17,7 +17,8 @@ func TestSeenForgetsNoRecentBody(t *testing.T) {
 	s := NewSeen(start)
 	var told []response
 	for i := range 5 * mostBodies / 2 {
-		r := response{Key{1, random.Uint64()}, start.Add(time.Duration(i)*time.Millisecond + time.Duration(random.IntN(5000)))}
+		after := time.Duration(i)*time.Millisecond + time.Duration(random.IntN(5000))
+		r := response{Key{1, random.Uint64()}, start.Add(after)}
 		s.Add(r.key, r.at)
 		told = append(told, r)
 	}
