@@ -43,6 +43,8 @@ type childConfig struct {
 	Groups   []frontier.Group
 	Workers  int    // 0: the default
 	MaxPages uint32 // of each seed
+	// Requisites: what pages are made of is fetched too.
+	Requisites bool
 	CAFile   string // the authorities of a web with TLS
 	OptsOut  string // a host that the child opts out, once, when optOutFile is there
 	Kills    string // the end of the URLs that kill the child when they have been answered; empty: none
@@ -62,7 +64,7 @@ func childOptions(dir string, c childConfig) Options {
 	o.GiveUpAfter = 20 * time.Second
 	o.Frontier.Politeness.Delay, o.Frontier.Groups = c.Delay, c.Groups
 	o.Frontier.Politeness.IPRate = c.IPRate
-	o.Mode = c.Mode
+	o.Mode, o.Requisites.Fetch = c.Mode, c.Requisites
 	o.Fetch.CAFile = c.CAFile
 	if c.Workers > 0 {
 		o.Workers = c.Workers
