@@ -20,15 +20,15 @@ const (
 	pathAll    = Path + "/all"
 )
 
-// question is the body of a request to a shard or a node.
-type question struct {
-	URLs   []string `json:"urls,omitempty"`
-	Wanted []Wanted `json:"wanted,omitempty"`
+// docQuestion is the body of a request to a shard or a node.
+type docQuestion struct {
+	URLs   []string    `json:"urls,omitempty"`
+	Wanted []WantedDoc `json:"wanted,omitempty"`
 }
 
-// answer is that of a shard.
-type answer struct {
-	States map[string]State `json:"states"`
+// stateAnswer is that of a shard.
+type stateAnswer struct {
+	States map[string]RequisiteState `json:"states"`
 }
 
 const (
@@ -46,7 +46,7 @@ func Register(s *server.Server, api huma.API) {
 	type query struct {
 		URL string `query:"url" required:"true" doc:"of the page"`
 	}
-	server.Handle(api, op, func(ctx context.Context, q *query) (*server.Object[Page], error) {
+	server.Handle(api, op, func(ctx context.Context, q *query) (*server.Object[PageRequisites], error) {
 		u, err := weburl.Parse(q.URL)
 		if err != nil {
 			return nil, huma.Error422UnprocessableEntity(err.Error())
@@ -58,29 +58,29 @@ func Register(s *server.Server, api huma.API) {
 			return nil, err
 		}
 		if p == nil {
-			p = &Page{URL: u.String(), Missing: map[string]int{}, Requisite: []Part{}}
+			p = &PageRequisites{URL: u.String(), Missing: map[string]int{}, Requisite: []MissingRequisite{}}
 		}
-		return &server.Object[Page]{Body: *p}, nil
+		return &server.Object[PageRequisites]{Body: *p}, nil
 	})
-	hidden(s, api, pathStates, "requisites-states", func(ctx context.Context, l Local, q *question) (*answer, error) {
+	hidden(s, api, pathStates, "requisites-states", func(ctx context.Context, l Local, q *docQuestion) (*stateAnswer, error) {
 		states, err := l.States(ctx, q.URLs)
-		return &answer{states}, err
+		return &stateAnswer{states}, err
 	})
-	hidden(s, api, pathNamed, "requisites-named", func(ctx context.Context, l Local, q *question) (*Docs, error) {
+	hidden(s, api, pathNamed, "requisites-named", func(ctx context.Context, l Local, q *docQuestion) (*Docs, error) {
 		d := new(Docs)
 		return d, l.Find(ctx, d, q.Wanted)
 	})
-	hidden(s, api, pathAll, "requisites-all", func(ctx context.Context, l Local, _ *question) (*Docs, error) {
+	hidden(s, api, pathAll, "requisites-all", func(ctx context.Context, l Local, _ *docQuestion) (*Docs, error) {
 		return l.Scan(ctx)
 	})
 }
 
 // hidden registers an operation for other nodes.
 func hidden[T any](s *server.Server, api huma.API, path, id string,
-	f func(context.Context, Local, *question) (*T, error)) {
+	f func(context.Context, Local, *docQuestion) (*T, error)) {
 	op := server.Operation("POST", path, id, "For other nodes of a cluster")
 	op.Hidden, op.MaxBodyBytes = true, maxQuestion
-	server.Handle(api, op, func(ctx context.Context, in *struct{ Body question }) (*server.Object[T], error) {
+	server.Handle(api, op, func(ctx context.Context, in *struct{ Body docQuestion }) (*server.Object[T], error) {
 		l, err := local(ctx, s)
 		if err != nil {
 			return nil, err
@@ -103,7 +103,7 @@ func local(ctx context.Context, s *server.Server) (l Local, err error) {
 }
 
 // ofRunning returns how complete a page of the crawl of this process is; nil: that is not known.
-func ofRunning(ctx context.Context, s *server.Server, url string) (*Page, error) {
+func ofRunning(ctx context.Context, s *server.Server, url string) (*PageRequisites, error) {
 	if _, division := s.Of(ctx); division != nil {
 		c := &cluster{d: division}
 		p, err := One(ctx, c, url)
@@ -120,13 +120,13 @@ func ofRunning(ctx context.Context, s *server.Server, url string) (*Page, error)
 }
 
 // One returns how complete a page is; nil: that is not known.
-func One(ctx context.Context, s Source, url string) (*Page, error) {
+func One(ctx context.Context, s Source, url string) (*PageRequisites, error) {
 	d := new(Docs)
 	states, err := s.States(ctx, []string{url})
 	if err != nil || !states[url].isStored() {
 		return nil, err
 	}
-	if err := s.Find(ctx, d, []Wanted{{url, states[url].At}}); err != nil {
+	if err := s.Find(ctx, d, []WantedDoc{{url, states[url].At}}); err != nil {
 		return nil, err
 	}
 	became, err := d.Resolve(ctx, s, true)

@@ -201,14 +201,14 @@ func (d *Docs) Scan(ctx context.Context, c *warcfiles.Collection) error {
 	return nil
 }
 
-// Wanted is a document that is looked for: its newest capture until a time says what it names.
-type Wanted struct {
+// WantedDoc is a document that is looked for: its newest capture until a time says what it names.
+type WantedDoc struct {
 	URL string    `json:"url"`
 	At  time.Time `json:"at"`
 }
 
 // Find reads what some documents of an archive name.
-func (d *Docs) Find(ctx context.Context, c *warcfiles.Collection, wanted []Wanted) error {
+func (d *Docs) Find(ctx context.Context, c *warcfiles.Collection, wanted []WantedDoc) error {
 	for _, w := range wanted {
 		err := c.TellOf(ctx, w.URL, w.At, func(t *warcfiles.Told) (more bool) {
 			return !mayName(&t.Entry) || !d.take(t)

@@ -17,48 +17,50 @@ const (
 	ReasonNotStored = "not stored" // the archive does not have it
 )
 
-// State is what became of a URL.
-type State struct {
+// RequisiteState is what became of a URL.
+type RequisiteState struct {
 	State  string    `json:"state"` // as the state of a URL; unknown: it is not in the database
 	Reason string    `json:"reason,omitempty"`
 	At     time.Time `json:"at,omitzero"` // of the last request
 }
 
 // waits reports whether the URL will be requested.
-func (s State) waits() bool {
+func (s RequisiteState) waits() bool {
 	return s.State == storage.Queued.String() || s.State == storage.Retrying.String()
 }
 
 // isStored reports whether the response of the URL is stored.
-func (s State) isStored() bool { return s.State == storage.Fetched.String() && s.Reason == "" }
+func (s RequisiteState) isStored() bool { return s.State == storage.Fetched.String() && s.Reason == "" }
 
 // leadsOn reports whether the URL redirects to another one that belongs to the crawl.
-func (s State) leadsOn() bool { return s.State == storage.Redirected.String() && s.Reason == "" }
+func (s RequisiteState) leadsOn() bool {
+	return s.State == storage.Redirected.String() && s.Reason == ""
+}
 
-// Page is how much of what a page is made of is stored: of all that it names, and that its style sheets and manifests
+// PageRequisites is how much of what a page is made of is stored: of all that it names, and that its style sheets and manifests
 // name.
-type Page struct {
-	URL       string         `json:"url"`
-	Captured  time.Time      `json:"captured,omitzero"` // the capture that names them
-	Complete  bool           `json:"complete"`
-	Named     int            `json:"named"`
-	Stored    int            `json:"stored"`
-	Waiting   int            `json:"waiting"`
-	Missing   map[string]int `json:"missing" doc:"by the reason of the URL; budget: archive.requisites_per_page"`
-	Requisite []Part         `json:"requisites" doc:"those that are not stored, sorted by URL"`
+type PageRequisites struct {
+	URL       string             `json:"url"`
+	Captured  time.Time          `json:"captured,omitzero"` // the capture that names them
+	Complete  bool               `json:"complete"`
+	Named     int                `json:"named"`
+	Stored    int                `json:"stored"`
+	Waiting   int                `json:"waiting"`
+	Missing   map[string]int     `json:"missing" doc:"by the reason of the URL; budget: archive.requisites_per_page"`
+	Requisite []MissingRequisite `json:"requisites" doc:"those that are not stored, sorted by URL"`
 	// Incomplete says which parts of a cluster have not answered.
 	Incomplete *server.Incomplete `json:"incomplete,omitempty"`
 }
 
-// Part is a requisite that is not stored.
-type Part struct {
+// MissingRequisite is a requisite that is not stored.
+type MissingRequisite struct {
 	URL    string `json:"url"`
 	State  string `json:"state"`
 	Reason string `json:"reason,omitempty"`
 }
 
 // missing returns how many requisites are missing.
-func (p *Page) missing() (n int) {
+func (p *PageRequisites) missing() (n int) {
 	for _, count := range p.Missing {
 		n += count
 	}
@@ -66,21 +68,21 @@ func (p *Page) missing() (n int) {
 }
 
 // States is what became of URLs, by their numbers in Docs.
-type States map[int32]State
+type States map[int32]RequisiteState
 
 // Page counts for the page of a URL; false: it is not known.
-func (d *Docs) Page(url string, states States) (Page, bool) {
+func (d *Docs) Page(url string, states States) (PageRequisites, bool) {
 	n, known := d.numbers[url]
 	doc := d.doc(n)
 	if !known || doc == nil || doc.Redirects {
-		return Page{}, false
+		return PageRequisites{}, false
 	}
 	return d.page(doc, states), true
 }
 
-func (d *Docs) page(doc *Doc, states States) Page {
-	p := Page{URL: d.Texts[doc.URL], Captured: time.Unix(doc.At, 0).UTC(), Missing: map[string]int{},
-		Requisite: []Part{}}
+func (d *Docs) page(doc *Doc, states States) PageRequisites {
+	p := PageRequisites{URL: d.Texts[doc.URL], Captured: time.Unix(doc.At, 0).UTC(), Missing: map[string]int{},
+		Requisite: []MissingRequisite{}}
 	seen := map[int32]bool{doc.URL: true}
 	var follow func(doc *Doc)
 	follow = func(doc *Doc) {
@@ -111,21 +113,21 @@ func (d *Docs) page(doc *Doc, states States) Page {
 				s.Reason = cmp.Or(s.Reason, s.State, ReasonNotStored)
 				p.Missing[s.Reason]++
 			}
-			p.Requisite = append(p.Requisite, Part{URL: d.Texts[part], State: s.State, Reason: s.Reason})
+			p.Requisite = append(p.Requisite, MissingRequisite{URL: d.Texts[part], State: s.State, Reason: s.Reason})
 		}
 	}
 	follow(doc)
 	p.Complete = p.Named == p.Stored
-	slices.SortFunc(p.Requisite, func(a, b Part) int { return cmp.Compare(a.URL, b.URL) })
+	slices.SortFunc(p.Requisite, func(a, b MissingRequisite) int { return cmp.Compare(a.URL, b.URL) })
 	return p
 }
 
 // Source is where states and documents are: the crawl of this process, or a cluster.
 type Source interface {
 	// States returns what became of URLs; a URL that nobody knows of may be missing.
-	States(ctx context.Context, urls []string) (map[string]State, error)
+	States(ctx context.Context, urls []string) (map[string]RequisiteState, error)
 	// Find adds what some documents name.
-	Find(ctx context.Context, d *Docs, wanted []Wanted) error
+	Find(ctx context.Context, d *Docs, wanted []WantedDoc) error
 }
 
 // maxSteps bounds how far is followed: a style sheet, an import, and redirects on the way.
@@ -144,7 +146,7 @@ func (d *Docs) Resolve(ctx context.Context, s Source, find bool) (States, error)
 			}
 			for _, part := range doc.Parts {
 				if _, known := states[part]; !known {
-					states[part] = State{}
+					states[part] = RequisiteState{}
 					urls = append(urls, d.Texts[part])
 				}
 			}
@@ -156,12 +158,12 @@ func (d *Docs) Resolve(ctx context.Context, s Source, find bool) (States, error)
 		if err != nil {
 			return nil, err
 		}
-		var wanted []Wanted
+		var wanted []WantedDoc
 		for _, u := range urls {
 			state := became[u]
 			states[d.numbers[u]] = state
 			if find && (state.isStored() || state.leadsOn()) {
-				wanted = append(wanted, Wanted{u, state.At})
+				wanted = append(wanted, WantedDoc{u, state.At})
 			}
 		}
 		if len(wanted) == 0 {
@@ -177,10 +179,10 @@ func (d *Docs) Resolve(ctx context.Context, s Source, find bool) (States, error)
 // Sum is the completeness of many pages.
 type Sum struct {
 	Pages, Complete, Waiting int
-	Naming                   int            // pages that name requisites
-	Missing                  map[string]int // requisites by reason, each once
-	Incomplete               []Page         // those that are missing most first, at most so many as asked for
-	Cut                      bool           // there are more pages than were compared
+	Naming                   int              // pages that name requisites
+	Missing                  map[string]int   // requisites by reason, each once
+	Incomplete               []PageRequisites // those that are missing most first, at most so many as asked for
+	Cut                      bool             // there are more pages than were compared
 }
 
 // Sum counts for all pages, and lists at most some that are not complete.
@@ -199,7 +201,7 @@ func (d *Docs) Sum(states States, most int) Sum {
 		s.Missing[ReasonBudget] += p.Missing[ReasonBudget]
 		for _, part := range p.Requisite {
 			reasons[part.URL] = part.Reason
-			if (State{State: part.State}).waits() {
+			if (RequisiteState{State: part.State}).waits() {
 				reasons[part.URL] = ""
 			}
 		}
@@ -226,7 +228,7 @@ func (d *Docs) Sum(states States, most int) Sum {
 }
 
 func (s *Sum) sort(most int) {
-	slices.SortFunc(s.Incomplete, func(a, b Page) int {
+	slices.SortFunc(s.Incomplete, func(a, b PageRequisites) int {
 		return cmp.Or(cmp.Compare(b.missing(), a.missing()), cmp.Compare(b.Waiting, a.Waiting),
 			cmp.Compare(a.URL, b.URL))
 	})

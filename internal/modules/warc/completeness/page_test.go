@@ -34,13 +34,13 @@ func told(url string, at int64, status int, mime string, fields ...string) *warc
 }
 
 // known is a source of states; nothing more is found.
-type known map[string]State
+type known map[string]RequisiteState
 
-func (k known) States(_ context.Context, urls []string) (map[string]State, error) {
+func (k known) States(_ context.Context, urls []string) (map[string]RequisiteState, error) {
 	return maps.Clone(k), nil
 }
 
-func (known) Find(context.Context, *Docs, []Wanted) error { return nil }
+func (known) Find(context.Context, *Docs, []WantedDoc) error { return nil }
 
 const (
 	site   = "http://a.test/"
@@ -50,7 +50,7 @@ const (
 	target = "http://b.test/there"
 )
 
-func fetched() State { return State{State: "fetched"} }
+func fetched() RequisiteState { return RequisiteState{State: "fetched"} }
 
 // TestPage counts the requisites of a page, with those of its style sheet and behind a redirect.
 func TestPage(t *testing.T) {
@@ -157,14 +157,14 @@ func respond(value any) (*http.Response, error) {
 }
 
 func (n *nodes) AskShard(_ context.Context, shard int, r *server.Request) (*http.Response, error) {
-	var q question
+	var q docQuestion
 	if err := json.Unmarshal(r.Body, &q); err != nil || len(q.URLs) > maxURLs {
 		return nil, fmt.Errorf("%d URLs: %w", len(q.URLs), err)
 	}
 	if n.asked++; n.lost && shard == 1 {
 		return nil, errors.New("nobody answers")
 	}
-	found := answer{States: map[string]State{}}
+	found := stateAnswer{States: map[string]RequisiteState{}}
 	for _, u := range q.URLs {
 		if s, ok := n.states[shard][u]; ok {
 			found.States[u] = s
@@ -187,14 +187,14 @@ func TestCluster(t *testing.T) {
 	one.take(told(site, 10, 200, "text/html", "requisite="+sheet))
 	two.take(told(sheet, 11, 200, "text/css", "kind=requisite", "requisite="+image))
 	n := &nodes{docs: map[string]*Docs{"one": one, "two": two}}
-	for u, s := range map[string]State{site: fetched(), sheet: fetched(), image: {State: "denied", Reason: "robots"}} {
+	for u, s := range map[string]RequisiteState{site: fetched(), sheet: fetched(), image: {State: "denied", Reason: "robots"}} {
 		shard := n.ShardOf(strings.Split(u, "/")[2])
 		if n.states[shard] == nil {
 			n.states[shard] = known{}
 		}
 		n.states[shard][u] = s
 	}
-	page := func() (*Page, *server.Incomplete) {
+	page := func() (*PageRequisites, *server.Incomplete) {
 		c := &cluster{d: n}
 		p, err := One(context.Background(), c, site)
 		if err != nil || p == nil {

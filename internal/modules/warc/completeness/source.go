@@ -32,9 +32,9 @@ type Local struct {
 }
 
 // States implements Source.
-func (l Local) States(ctx context.Context, urls []string) (map[string]State, error) {
+func (l Local) States(ctx context.Context, urls []string) (map[string]RequisiteState, error) {
 	store, _ := l.View.Records()
-	states := make(map[string]State, len(urls))
+	states := make(map[string]RequisiteState, len(urls))
 	for i, text := range urls {
 		if i%1024 == 0 && ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -48,7 +48,7 @@ func (l Local) States(ctx context.Context, urls []string) (map[string]State, err
 		case err == nil:
 			states[text] = stateOf(&head)
 		case errors.Is(err, storage.ErrNotFound):
-			s := State{State: inspect.StateUnknown, Reason: ReasonNotTaken}
+			s := RequisiteState{State: inspect.StateUnknown, Reason: ReasonNotTaken}
 			if story, err := l.View.URL(ctx, u); err == nil && story.Scope != nil && !story.Scope.In {
 				s.Reason = inspect.ReasonName(storage.ReasonScope)
 			}
@@ -61,9 +61,9 @@ func (l Local) States(ctx context.Context, urls []string) (map[string]State, err
 }
 
 // stateOf returns the state of a URL of the database.
-func stateOf(h *storage.Head) State {
+func stateOf(h *storage.Head) RequisiteState {
 	o := &h.Last
-	s := State{State: o.State.String(), Reason: inspect.ReasonName(o.Reason), At: o.At.UTC()}
+	s := RequisiteState{State: o.State.String(), Reason: inspect.ReasonName(o.Reason), At: o.At.UTC()}
 	if o.Reason == storage.ReasonStatus && o.Status > 0 {
 		s.Reason = fmt.Sprintf("status %d", o.Status)
 	}
@@ -71,7 +71,7 @@ func stateOf(h *storage.Head) State {
 }
 
 // Find implements Source.
-func (l Local) Find(ctx context.Context, d *Docs, wanted []Wanted) error {
+func (l Local) Find(ctx context.Context, d *Docs, wanted []WantedDoc) error {
 	return l.each(func(c *warcfiles.Collection) error { return d.Find(ctx, c, wanted) })
 }
 
@@ -124,7 +124,7 @@ const reasonNoAnswer = "no answer"
 const maxURLs = 2000
 
 // States implements Source.
-func (c *cluster) States(ctx context.Context, urls []string) (map[string]State, error) {
+func (c *cluster) States(ctx context.Context, urls []string) (map[string]RequisiteState, error) {
 	byShard := make(map[int][]string)
 	for _, text := range urls {
 		if u, err := weburl.Parse(text); err == nil {
@@ -132,14 +132,14 @@ func (c *cluster) States(ctx context.Context, urls []string) (map[string]State, 
 			byShard[shard] = append(byShard[shard], text)
 		}
 	}
-	ask := func(ctx context.Context, shard int) (map[string]State, error) {
-		states := make(map[string]State)
+	ask := func(ctx context.Context, shard int) (map[string]RequisiteState, error) {
+		states := make(map[string]RequisiteState)
 		for list := byShard[shard]; len(list) > 0; list = list[min(len(list), maxURLs):] {
-			r, err := post(pathStates, question{URLs: list[:min(len(list), maxURLs)]})
+			r, err := post(pathStates, docQuestion{URLs: list[:min(len(list), maxURLs)]})
 			if err != nil {
 				return nil, err
 			}
-			part, err := decode[answer](server.AskShard(ctx, c.d, shard, r))
+			part, err := decode[stateAnswer](server.AskShard(ctx, c.d, shard, r))
 			if err != nil {
 				return nil, err
 			}
@@ -153,10 +153,10 @@ func (c *cluster) States(ctx context.Context, urls []string) (map[string]State, 
 	if err != nil {
 		return nil, err
 	}
-	all := make(map[string]State, len(urls))
+	all := make(map[string]RequisiteState, len(urls))
 	for shard := range failed {
 		for _, u := range byShard[shard] {
-			all[u] = State{State: inspect.StateUnknown, Reason: reasonNoAnswer}
+			all[u] = RequisiteState{State: inspect.StateUnknown, Reason: reasonNoAnswer}
 		}
 	}
 	for _, part := range parts {
@@ -187,8 +187,8 @@ func (c *cluster) lacks(more *server.Incomplete) {
 }
 
 // Find implements Source.
-func (c *cluster) Find(ctx context.Context, d *Docs, wanted []Wanted) error {
-	r, err := post(pathNamed, question{Wanted: wanted})
+func (c *cluster) Find(ctx context.Context, d *Docs, wanted []WantedDoc) error {
+	r, err := post(pathNamed, docQuestion{Wanted: wanted})
 	if err != nil {
 		return err
 	}
@@ -245,17 +245,17 @@ func decode[T any](response *http.Response, err error) (*T, error) {
 type stored struct{ c *warcfiles.Collection }
 
 // States implements Source.
-func (s stored) States(ctx context.Context, urls []string) (map[string]State, error) {
-	states := make(map[string]State, len(urls))
+func (s stored) States(ctx context.Context, urls []string) (map[string]RequisiteState, error) {
+	states := make(map[string]RequisiteState, len(urls))
 	for _, u := range urls {
-		states[u] = State{Reason: ReasonNotStored}
+		states[u] = RequisiteState{Reason: ReasonNotStored}
 	}
 	err := s.c.Captures(ctx, "", func(e *warc.Entry) error {
 		before, wanted := states[e.URL]
 		if !wanted || e.Time.Before(before.At) {
 			return nil
 		}
-		now := State{State: storage.Fetched.String(), At: e.Time}
+		now := RequisiteState{State: storage.Fetched.String(), At: e.Time}
 		switch {
 		case e.Status/100 == 3 && e.Status != http.StatusNotModified:
 			now.State = storage.Redirected.String()
@@ -269,7 +269,7 @@ func (s stored) States(ctx context.Context, urls []string) (map[string]State, er
 }
 
 // Find implements Source.
-func (s stored) Find(ctx context.Context, d *Docs, wanted []Wanted) error {
+func (s stored) Find(ctx context.Context, d *Docs, wanted []WantedDoc) error {
 	return d.Find(ctx, s.c, wanted)
 }
 

@@ -25,10 +25,10 @@ func OfURL(ctx context.Context, c *access.Crawl, i access.Inspector, s *inspect.
 }
 
 // of returns how complete a page of a crawl is, which may run; nil: that is not known. i inspects the crawl.
-func of(ctx context.Context, c *access.Crawl, i access.Inspector, page string) (*Page, error) {
+func of(ctx context.Context, c *access.Crawl, i access.Inspector, page string) (*PageRequisites, error) {
 	switch i := i.(type) {
 	case *server.Client:
-		p := new(Page)
+		p := new(PageRequisites)
 		err := i.Command(ctx, http.MethodGet, Path+"?"+url.Values{"url": {page}}.Encode(), nil, p)
 		if err != nil || p.Captured.IsZero() {
 			return nil, nil // it is an addition: what is known of the URL itself is told without
@@ -44,7 +44,7 @@ func of(ctx context.Context, c *access.Crawl, i access.Inspector, page string) (
 const maxListed = 20
 
 // rows are what is told of a page on a terminal: labels and texts.
-func (p *Page) rows() (rows [][2]string) {
+func (p *PageRequisites) rows() (rows [][2]string) {
 	if p.Named == 0 {
 		return nil
 	}
@@ -59,7 +59,7 @@ func (p *Page) rows() (rows [][2]string) {
 }
 
 // summary is one line.
-func (p *Page) summary() string {
+func (p *PageRequisites) summary() string {
 	text := console.Plural(p.Named, "requisite")
 	if p.Complete {
 		return text + ", all stored"
@@ -98,7 +98,7 @@ func Running(ctx context.Context, s *server.Server) (text string, columns []stri
 		all := &cluster{d: division}
 		d, source = new(Docs), all
 		var r *server.Request
-		if r, err = post(pathAll, question{}); err == nil {
+		if r, err = post(pathAll, docQuestion{}); err == nil {
 			err = all.ofNodes(ctx, d, r)
 		}
 	case c != nil && c.Status().Requisites != nil:
