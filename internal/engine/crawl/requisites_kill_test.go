@@ -45,8 +45,8 @@ func madePages(n int) (sites []testweb.Site, made []string) {
 	return []testweb.Site{{Host: "a.test", Handler: site}, {Host: "cdn.test", Handler: cdn}}, made
 }
 
-// TestHeavyRequisitesKilled: a process is killed at random while it archives pages with what they are made of. Each page
-// and each requisite is in exactly one verified place at the end, the requisites of earlier lives too. In real time:
+// TestHeavyRequisitesKilled: a process is killed at random while it archives pages with what they are made of. Each
+// page and each requisite is in exactly one verified place at the end, the requisites of earlier lives too. In real time:
 // processes are killed.
 func TestHeavyRequisitesKilled(t *testing.T) {
 	t.Parallel()

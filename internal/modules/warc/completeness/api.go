@@ -62,10 +62,11 @@ func Register(s *server.Server, api huma.API) {
 		}
 		return &server.Object[PageRequisites]{Body: *p}, nil
 	})
-	hidden(s, api, pathStates, "requisites-states", func(ctx context.Context, l Local, q *docQuestion) (*stateAnswer, error) {
-		states, err := l.States(ctx, q.URLs)
-		return &stateAnswer{states}, err
-	})
+	hidden(s, api, pathStates, "requisites-states",
+		func(ctx context.Context, l Local, q *docQuestion) (*stateAnswer, error) {
+			states, err := l.States(ctx, q.URLs)
+			return &stateAnswer{states}, err
+		})
 	hidden(s, api, pathNamed, "requisites-named", func(ctx context.Context, l Local, q *docQuestion) (*Docs, error) {
 		d := new(Docs)
 		return d, l.Find(ctx, d, q.Wanted)

@@ -37,8 +37,8 @@ func (s RequisiteState) leadsOn() bool {
 	return s.State == storage.Redirected.String() && s.Reason == ""
 }
 
-// PageRequisites is how much of what a page is made of is stored: of all that it names, and that its style sheets and manifests
-// name.
+// PageRequisites is how much of what a page is made of is stored: of all that it names, and that its style sheets and
+// manifests name.
 type PageRequisites struct {
 	URL       string             `json:"url"`
 	Captured  time.Time          `json:"captured,omitzero"` // the capture that names them

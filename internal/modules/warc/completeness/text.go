@@ -101,7 +101,7 @@ func Running(ctx context.Context, s *server.Server) (text string, columns []stri
 		if r, err = post(pathAll, docQuestion{}); err == nil {
 			err = all.ofNodes(ctx, d, r)
 		}
-	case c != nil && c.Status().Requisites != nil:
+	case c != nil && hasRequisites(c.View()):
 		var l Local
 		if l, err = local(ctx, s); err == nil {
 			source = l
@@ -118,6 +118,12 @@ func Running(ctx context.Context, s *server.Server) (text string, columns []stri
 	return text, columns, rows, err
 }
 
+// hasRequisites reports whether a crawl has fetched, or will fetch, what pages are made of.
+func hasRequisites(v View) bool {
+	store, _ := v.Records()
+	return store.Counters().RequisitesByName() != nil
+}
+
 // Stored is Running for a crawl that does not run.
 func Stored(ctx context.Context, c *access.Crawl) (text string, columns []string, rows [][]string, err error) {
 	err = c.Inspect(ctx, func(i access.Inspector) error {
@@ -125,7 +131,7 @@ func Stored(ctx context.Context, c *access.Crawl) (text string, columns []string
 		if !stored {
 			return nil
 		}
-		if store, _ := v.Records(); store.Counters().RequisitesByName() == nil {
+		if !hasRequisites(v) {
 			return nil
 		}
 		l := Local{View: v, Dirs: []string{c.OutputDir()}}
