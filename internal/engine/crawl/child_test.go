@@ -45,9 +45,9 @@ type childConfig struct {
 	MaxPages uint32 // of each seed
 	// Requisites: what pages are made of is fetched too.
 	Requisites bool
-	CAFile   string // the authorities of a web with TLS
-	OptsOut  string // a host that the child opts out, once, when optOutFile is there
-	Kills    string // the end of the URLs that kill the child when they have been answered; empty: none
+	CAFile     string // the authorities of a web with TLS
+	OptsOut    string // a host that the child opts out, once, when optOutFile is there
+	Kills      string // the end of the URLs that kill the child when they have been answered; empty: none
 	// Requests is how many of them the child makes before it ends; 0: that does not end it. Ahead is how far its
 	// clock is ahead.
 	Requests int64

@@ -46,8 +46,8 @@ func madePages(n int) (sites []testweb.Site, made []string) {
 }
 
 // TestHeavyRequisitesKilled: a process is killed at random while it archives pages with what they are made of. Each
-// page and each requisite is in exactly one verified place at the end, the requisites of earlier lives too. In real time:
-// processes are killed.
+// page and each requisite is in exactly one verified place at the end, also what was found before a kill. In real
+// time: processes are killed.
 func TestHeavyRequisitesKilled(t *testing.T) {
 	t.Parallel()
 	const pages, kills = 40, 5

@@ -187,7 +187,8 @@ func TestCluster(t *testing.T) {
 	one.take(told(site, 10, 200, "text/html", "requisite="+sheet))
 	two.take(told(sheet, 11, 200, "text/css", "kind=requisite", "requisite="+image))
 	n := &nodes{docs: map[string]*Docs{"one": one, "two": two}}
-	for u, s := range known{site: fetched(), sheet: fetched(), image: {State: "denied", Reason: "robots"}} {
+	all := known{site: fetched(), sheet: fetched(), image: {State: "denied", Reason: "robots"}}
+	for u, s := range all {
 		shard := n.ShardOf(strings.Split(u, "/")[2])
 		if n.states[shard] == nil {
 			n.states[shard] = known{}
