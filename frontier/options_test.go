@@ -56,9 +56,7 @@ func TestChangeOfHostsThatAreNotInMemory(t *testing.T) {
 }
 
 func TestOptionsValidate(t *testing.T) {
-	if err := DefaultOptions().Validate(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, DefaultOptions().Validate())
 	for name, change := range map[string]func(*Options){
 		"attempts": func(o *Options) { o.MaxAttempts = 0 }, "resolvers": func(o *Options) { o.Resolvers = 0 },
 		"heads": func(o *Options) { o.Heads = 0 }, "hosts": func(o *Options) { o.ActiveHosts = -1 },

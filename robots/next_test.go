@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 var (
@@ -453,9 +455,7 @@ func TestNextDropsLongValidators(t *testing.T) {
 	if r.ETag != "" {
 		t.Errorf("an etag of %d octets is kept", len(r.ETag))
 	}
-	if _, err := r.AppendBinary(nil); err != nil {
-		t.Error(err)
-	}
+	must.Get(r.AppendBinary(nil))(t)
 }
 
 // TestRefreshIsNeverEarly: stored times have milliseconds, and clocks are finer. That never

@@ -257,12 +257,10 @@ func TestEraseOlder(t *testing.T) {
 	s = mustOpen(t, dir, Options{})
 	defer mustClose(t, s)
 	checkClean(t, s)
-	if err := s.db.View(func(tx *txn) error {
+	must.Do(t, s.db.View(func(tx *txn) error {
 		if v, err := fileVersion(tx.Bucket(bucketMeta)); v != Version || err != nil {
 			t.Errorf("version %d: %v", v, err)
 		}
 		return nil
-	}); err != nil {
-		t.Error(err)
-	}
+	}))
 }

@@ -247,9 +247,7 @@ func TestWarnings(t *testing.T) {
 func TestFetchOptionsCarryTheListsToo(t *testing.T) {
 	c := must.Get(Load("testdata/fetch.good.yaml", nil, nil))(t)
 	o := c.FetchOptions("1")
-	if err := o.Validate(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, o.Validate())
 	switch {
 	case len(o.Headers) != 1 || o.Headers[0].Name != "Accept-Language", len(o.Credentials) != 2,
 		len(o.CookieHosts) != 2,

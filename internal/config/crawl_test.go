@@ -36,9 +36,7 @@ func TestDefaultsAgreeWithTheEngine(t *testing.T) {
 		t.Errorf("crawl\n%+v, its own defaults are\n%+v", got, want)
 	}
 	got.Archive = c.ArchiveOptions("1.2")
-	if err := got.Validate(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, got.Validate())
 }
 
 // What passes the check of a config file passes the engine's, at both ends of what is allowed, and

@@ -157,9 +157,7 @@ func TestVariablesOfOthersAreNoMistake(t *testing.T) {
 		"AMBLE_PORT_8377_TCP=tcp://10.0.0.1:8377", "AMBLE_PORT_8377_TCP_ADDR=10.0.0.1",
 		"AMBLE_API_SERVICE_HOST=10.0.0.1",
 	}
-	if _, err := inFile(t, "", nil, environ); err != nil {
-		t.Error(err)
-	}
+	must.Get(inFile(t, "", nil, environ))(t)
 }
 
 func TestMissingFile(t *testing.T) {

@@ -44,9 +44,7 @@ func TestOverridesAndRangesReachTheFrontier(t *testing.T) {
 	if want := (politeness.LimitOptions{InFlight: 2, Delay: 500 * time.Millisecond}); o.Domain != want {
 		t.Errorf("domain %+v, want %+v", o.Domain, want)
 	}
-	if err := o.Validate(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, o.Validate())
 }
 
 // A list may be given on the command line too, and what is shown can be read again.

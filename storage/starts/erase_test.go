@@ -85,7 +85,5 @@ func TestErase(t *testing.T) {
 			t.Errorf("%s: %+v, was %+v: %v\n%s", name, after, before, err, readFile(t, path))
 		}
 	}
-	if err := Erase(t.TempDir(), 0, names, false, func(int) error { return nil }); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, Erase(t.TempDir(), 0, names, false, func(int) error { return nil }))
 }

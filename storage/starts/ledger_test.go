@@ -377,9 +377,7 @@ func TestLedgerWaitsThatAreNone(t *testing.T) {
 		len(uncommitted.Waits) > 0 {
 		t.Errorf("a torn line: %+v, %v", uncommitted, err)
 	}
-	if _, err := os.Stat(filepath.Join(torn, FileName)); err != nil {
-		t.Error(err)
-	}
+	must.Get(os.Stat(filepath.Join(torn, FileName)))(t)
 }
 
 // TestWaitEndsNoSooner: a wait that is read never ends before the one that was written, though

@@ -305,12 +305,10 @@ func TestTwoShards(t *testing.T) {
 		}
 	}
 	for n, e := range engines {
-		if err := e.Snapshot(func(at storage.LogPosition, incoming uint64,
+		must.Do(t, e.Snapshot(func(at storage.LogPosition, incoming uint64,
 			backup func(func(int64) (io.Writer, error)) (int64, error)) error {
 			return journals[n].WriteSnapshot(ctx, t.TempDir(), at, incoming, backup)
-		}); err != nil {
-			t.Error(err)
-		}
+		}))
 	}
 	cancel()
 	for range engines {
@@ -319,9 +317,7 @@ func TestTwoShards(t *testing.T) {
 		}
 	}
 	for _, e := range engines {
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, e.Close())
 	}
 	for n, dir := range dirs {
 		taker, to := s.claim(t, n), t.TempDir()

@@ -154,9 +154,7 @@ func TestLostAnswer(t *testing.T) {
 	if err != nil || info.State.Subjects[subject] != 1 {
 		t.Errorf("%+v, %v", info, err)
 	}
-	if _, err := n.Replicas(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Get(n.Replicas(t.Context()))(t)
 }
 
 // TestRestart: a process that has the state file of its predecessor need not wait for a TTL, unless

@@ -131,9 +131,7 @@ func TestTLS(t *testing.T) {
 	files := certificates(t)
 	s := natstest.Start(t, names, 1, func(_ int, o *natsconn.ServerOptions) { o.TLS = files })
 	o := natsconn.Options{URLs: s.URLs(), Node: "a", Names: names, TLS: files}
-	if err := use(t, o); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, use(t, o))
 	o.TLS = natsconn.TLS{CA: files.CA}
 	if err := use(t, o); err == nil {
 		t.Error("a client without a certificate was taken")

@@ -404,9 +404,7 @@ func TestHeavyCommandsWait(t *testing.T) {
 	}
 	sequence := must.Get(other.node.SetSettings(t.Context(), false,
 		func([]byte) ([]byte, error) { return []byte(`{"delay":"7s"}`), nil }))(t)
-	if err := other.node.WaitForDesired(t.Context(), sequence); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, other.node.WaitForDesired(t.Context(), sequence))
 	w.eventually("the shards have new owners, and follow", func() error {
 		if s := object[server.CrawlStatus](other, "GET", "/api/v1/status", ""); s.OptOuts != 1 {
 			return fmt.Errorf("%d opt-outs", s.OptOuts)

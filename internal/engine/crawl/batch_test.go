@@ -75,9 +75,7 @@ func TestGatheredOnce(t *testing.T) {
 	m := testweb.Mesh{Hosts: 8, Pages: 60, Links: 8}
 	web := must.Get(testweb.NewMesh(m, testweb.Config{CountOnly: true}))(t)
 	t.Cleanup(func() {
-		if err := web.Close(); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, web.Close())
 	})
 	o := testOptions(t, web)
 	o.Frontier.Politeness.Delay = 0

@@ -19,9 +19,7 @@ func TestFullFileSystem(t *testing.T) {
 		t.Skipf("needs the right to mount a file system: %v", err)
 	}
 	defer func() {
-		if err := syscall.Unmount(dir, 0); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, syscall.Unmount(dir, 0))
 	}()
 	web, seeds := fullWeb(t, func(sites ...testweb.Site) *testweb.Web { return startWeb(t, sites...) })
 	o := testOptions(t, web)

@@ -55,9 +55,7 @@ func BenchmarkChangeSeeds(b *testing.B) {
 			if err := <-ended; err != nil {
 				b.Error(err)
 			}
-			if err := e.Close(); err != nil {
-				b.Error(err)
-			}
+			must.Do(b, e.Close())
 		}
 	})
 }

@@ -191,7 +191,5 @@ func TestEraseKeepsOthers(t *testing.T) {
 	if files, err := list(dir); err != nil || len(files) != 1 {
 		t.Errorf("%v: %v", files, err)
 	}
-	if err := Erase(dir+"/none", weburl.Names{Name: "a.test"}, false, none); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, Erase(dir+"/none", weburl.Names{Name: "a.test"}, false, none))
 }

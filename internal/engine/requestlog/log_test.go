@@ -96,9 +96,7 @@ func TestValidate(t *testing.T) {
 			t.Errorf("%+v is accepted", o)
 		}
 	}
-	if err := DefaultOptions().Validate(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, DefaultOptions().Validate())
 }
 
 // TestDiskFails: a failed write stops nothing. Records that fit into memory are written later, and

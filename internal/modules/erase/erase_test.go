@@ -301,12 +301,8 @@ func TestErase(t *testing.T) {
 	e := must.Get(crawl.Open(o.Crawl, slog.New(slog.NewTextHandler(t.Output(), nil))))(t)
 	ctx, stop := context.WithCancel(context.Background())
 	stop()
-	if _, err := e.Run(ctx, nil); err != nil {
-		t.Error(err)
-	}
-	if err := e.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Get(e.Run(ctx, nil))(t)
+	must.Do(t, e.Close())
 }
 
 // TestEraseWithoutDatabase: of a shard that another node crawls there is no database, and a node that was killed has

@@ -73,9 +73,7 @@ func TestDirectoryDocument(t *testing.T) {
 		}
 		m := message{authority: "bot.amble.test", header: r.Header}
 		label := []string{"binding0", "binding1"}[i]
-		if err := verify(m, label, key.public, time.Time{}); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, verify(m, label, key.public, time.Time{}))
 		m.authority = "other.test"
 		if verify(m, label, key.public, time.Time{}) == nil {
 			t.Error("the directory holds for another authority")
@@ -284,7 +282,5 @@ func TestServer(t *testing.T) {
 		t.Errorf("%v", statuses)
 	}
 	client.CloseIdleConnections()
-	if err := s.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, s.Close(t.Context()))
 }

@@ -143,9 +143,7 @@ func TestFailures(t *testing.T) {
 	if err := r.Finish(t.Context()); err == nil || !strings.Contains(err.Error(), "within 10ms") {
 		t.Errorf("the error of a command that hangs is %v", err)
 	}
-	if err := r.End(t.Context(), true); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, r.End(t.Context(), true))
 	third := fmt.Sprintf(`echo >> %s/tries; test $(wc -l < %s/tries) -ge 3 && %s`, dir, dir, logs(dir))
 	if err := finish(t, dir, third); err != nil {
 		t.Errorf("a command that succeeds at the third attempt: %v", err)
@@ -167,9 +165,7 @@ func TestOneFails(t *testing.T) {
 	stop := r.Start()
 	testkit.Until(t, "the others are taken", func() bool { return len(taken(t, dir)) == 2 })
 	stop()
-	if err := r.End(t.Context(), true); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, r.End(t.Context(), true))
 }
 
 // TestKills: a process that is killed at any moment loses no file, and repeats have the same name and checksum.

@@ -231,9 +231,7 @@ func TestDelivery(t *testing.T) {
 	r.set(nil)
 	s.o.Alarms.Add("walls-1", map[string]string{"code": "walls"}, false)
 	s.o.Alarms.Add("walls-1", map[string]string{"code": "walls"}, true)
-	if err := s.End(t.Context(), false); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, s.End(t.Context(), false))
 	r.check(700)
 	if got := strings.Join(r.alarms, ", "); got != `walls-1 {"code":"walls"}, walls-1-end {"code":"walls"}` {
 		t.Errorf("the alarms are %s", got)
@@ -246,9 +244,7 @@ func TestDelivery(t *testing.T) {
 	} else if c.Marks = marks; c.commit(0) != nil || c.commit(1) != nil {
 		t.Fatal("cannot go on with another file")
 	}
-	if err := s.End(t.Context(), false); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, s.End(t.Context(), false))
 	r.check(701)
 	if files, err := list(c.o.Dir); err != nil || len(files) != 1 || files[0].complete {
 		t.Errorf("the queue has %v (%v)", files, err)
@@ -283,15 +279,11 @@ func TestFullQueue(t *testing.T) {
 		t.Fatal("cannot complete the file")
 	}
 	s := newSender(dir, r.URL)
-	if err := s.End(t.Context(), false); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, s.End(t.Context(), false))
 	if err := c.commit(64); err != nil {
 		t.Errorf("the queue is empty, and a commit fails: %v", err)
 	}
-	if err := s.End(t.Context(), false); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, s.End(t.Context(), false))
 	r.check(c.Pages)
 	c.w.Close()
 }
@@ -323,9 +315,7 @@ func TestKills(t *testing.T) {
 	r.set(nil)
 	c := must.Get(newCrawler(dir, options(dir)))(t)
 	defer c.w.Close()
-	if err := newSender(dir, r.URL).End(t.Context(), false); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, newSender(dir, r.URL).End(t.Context(), false))
 	seen := make(map[string]bool)
 	for _, page := range r.events {
 		var p struct{ URL string }
@@ -369,9 +359,7 @@ func TestErasedQueue(t *testing.T) {
 	}
 	f := Rewinding(c.o.Dir, rewriting{dir: c.o.Dir})
 	must.Do(t, f.Erase(t.Context(), filepath.Base(files[0].path), nil))
-	if err := s.End(t.Context(), false); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, s.End(t.Context(), false))
 	r.check(6)
 	c.w.Close()
 }

@@ -89,9 +89,7 @@ func TestEncodeBoundsTexts(t *testing.T) {
 		t.Error("a character was cut in two")
 	}
 	// Continuation bytes alone cannot be cut between characters.
-	if _, err := (Page{URL: "http://a/", Title: strings.Repeat("\x80", 1<<20)}).Encode(); err != nil {
-		t.Error(err)
-	}
+	must.Get((Page{URL: "http://a/", Title: strings.Repeat("\x80", 1<<20)}).Encode())(t)
 }
 
 func FuzzEncode(f *testing.F) {

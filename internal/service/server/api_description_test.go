@@ -98,9 +98,7 @@ func TestLongHeader(t *testing.T) {
 			!strings.Contains(string(answer), "application/problem+json") {
 			t.Errorf("%d bytes: %.200s", size, answer)
 		}
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, c.Close())
 	}
 }
 

@@ -265,9 +265,7 @@ func TestBrokenAnswers(t *testing.T) {
 		_, err = c.URLs(context.Background(), inspect.URLQuery{}, "", func(*inspect.URL) error { return nil })
 		return err
 	}
-	if err := stream(false); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, stream(false))
 	if err := stream(true); err == nil || !strings.Contains(err.Error(), "broke off its response") {
 		t.Errorf("the error is %v", err)
 	}

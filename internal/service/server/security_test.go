@@ -292,9 +292,7 @@ func TestTLS(t *testing.T) {
 	}
 	certify(t, certificates, 2)
 	_ = send() // may come with the old fingerprint
-	if err := send(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, send())
 	if after, err := readAddress(dir); err != nil || after.Certificate == before.Certificate {
 		t.Errorf("the replaced certificate is not in use: %v", err)
 	}

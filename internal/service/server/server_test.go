@@ -214,9 +214,7 @@ func TestCloseCutsSilentClients(t *testing.T) {
 	defer c.Close()
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := s.Close(ctx); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, s.Close(ctx))
 	if _, err := c.Read(make([]byte, 1)); err == nil {
 		t.Error("the connection is still open")
 	}

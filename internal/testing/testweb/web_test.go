@@ -193,9 +193,7 @@ func TestCloseEndsWhatIsRunning(t *testing.T) {
 	var wait sync.WaitGroup
 	wait.Go(func() { get(t, client, web.URL("a.test", "/")) })
 	<-begun
-	if err := web.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, web.Close())
 	wait.Wait()
 	if log := web.Requests(); len(log) != 1 || log[0].Path != "/" {
 		t.Errorf("the record after Close: %+v, want one request", log)

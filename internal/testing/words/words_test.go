@@ -87,9 +87,7 @@ func TestSplit(t *testing.T) {
 }
 
 func TestLists(t *testing.T) {
-	if _, err := readLists(oldText, keptText); err != nil {
-		t.Error(err)
-	}
+	must.Get(readLists(oldText, keptText))(t)
 	for _, bad := range [][2]string{{"ask", ""}, {"ask = fetch", "renewal = API"}} {
 		if _, err := readLists(bad[0], bad[1]); err == nil {
 			t.Errorf("%q: no error", bad)

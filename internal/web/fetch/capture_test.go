@@ -97,8 +97,6 @@ func TestCaptureHTTP2(t *testing.T) {
 		if tt.path == "/packed" && (err != nil || !bytes.Equal(body, []byte(big))) {
 			t.Errorf("%s: the body has %d bytes, %v", tt.path, len(body), err)
 		}
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, r.Close())
 	}
 }

@@ -451,7 +451,5 @@ func TestClosedFramesHoldNoTLS(t *testing.T) {
 	if _, err := f.Write([]byte("x")); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("write: %v", err)
 	}
-	if err := f.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, f.Close())
 }

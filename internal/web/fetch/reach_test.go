@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 func TestReach(t *testing.T) {
@@ -27,9 +29,7 @@ func TestReach(t *testing.T) {
 		}
 	}
 	for _, a := range free {
-		if err := public.checkAddr(netip.MustParseAddr(a)); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, public.checkAddr(netip.MustParseAddr(a)))
 	}
 	if public.checkAddr(netip.Addr{}) == nil {
 		t.Error("no address may be reached")

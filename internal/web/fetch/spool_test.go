@@ -116,9 +116,7 @@ func TestFailedBodies(t *testing.T) {
 					t.Errorf("%s: %+v, %+v", name, p, p.Wire)
 				}
 			}
-			if err := failure.Partial.Close(); err != nil {
-				t.Error(err)
-			}
+			must.Do(t, failure.Partial.Close())
 		}
 	}
 }
@@ -200,9 +198,7 @@ func TestCapture(t *testing.T) {
 				len(payload),
 				err)
 		}
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, r.Close())
 	}
 	if s.accepted() != 1 {
 		t.Errorf("%d connections, want 1", s.accepted())
@@ -283,8 +279,6 @@ func TestCaptureEndsWithTheResponse(t *testing.T) {
 			strings.TrimSpace(text(t, r)) != "hello" {
 			t.Errorf("captured %q, %v, want %q", received, err, want)
 		}
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, r.Close())
 	}
 }

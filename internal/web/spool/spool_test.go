@@ -106,9 +106,7 @@ func TestContentIsWhatWasWritten(t *testing.T) {
 					if p != nil && p.Held() > p.o.Budget {
 						t.Errorf("%d bytes held of %d", p.Held(), p.o.Budget)
 					}
-					if err := c.Close(); err != nil {
-						t.Error(err)
-					}
+					must.Do(t, c.Close())
 					if p.Held() != 0 || p.Files() != 0 {
 						t.Errorf("%s: %d bytes, %d files left", name, p.Held(), p.Files())
 					}
@@ -198,9 +196,7 @@ func TestErrors(t *testing.T) {
 		t.Errorf("%v after %d bytes", err, w.Size())
 	}
 	c := w.Content()
-	if err := errors.Join(c.Close(), (*Content)(nil).Close()); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, errors.Join(c.Close(), (*Content)(nil).Close()))
 	if err := c.Close(); err != errClosed {
 		t.Errorf("second close: %v", err)
 	}
@@ -239,9 +235,7 @@ func TestMemoryIsUsedAgain(t *testing.T) {
 		if b, in := c.Bytes(); in && !bytes.Equal(b, bytes.Repeat([]byte{byte(i)}, len(b))) {
 			t.Errorf("content %d has bytes of another", i)
 		}
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, c.Close())
 	}
 	if p.Held() != 0 {
 		t.Errorf("%d bytes held", p.Held())

@@ -134,9 +134,7 @@ func TestRestart(t *testing.T) {
 		}
 	}
 	do[pbEmpty](c, "SetActive", &urlfrontierpb.Active{State: false})
-	if err := s.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, s.Close(t.Context()))
 	stop()
 
 	crawls, _ = startNode(t, dir, nil)

@@ -159,9 +159,7 @@ func TestProtocols(t *testing.T) {
 			stream := must.Get(c.ListURLs(ctx, &urlfrontierpb.ListUrlParams{}))(t)
 			for stream.Receive() {
 			}
-			if err := stream.Err(); err != nil {
-				t.Error(err)
-			}
+			must.Do(t, stream.Err())
 		})
 	}
 }

@@ -297,9 +297,7 @@ func TestChunks(t *testing.T) {
 			}
 		}
 		for _, item := range items {
-			if err := item.Close(); err != nil {
-				t.Error(err)
-			}
+			must.Do(t, item.Close())
 		}
 		if pool.Held() != 0 || pool.Files() != 0 {
 			t.Errorf("%d bytes and %d files are left", pool.Held(), pool.Files())
