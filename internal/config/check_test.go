@@ -79,6 +79,7 @@ func TestRanges(t *testing.T) {
 		{"traps.same_digest", "-1", "2147483648", "0 to 2147483647"},
 		{"traps.domain_hosts", "-1", "2147483648", "0 to 2147483647"},
 		{"archive.requisites_per_page", "0", "1001", "1 to 1000"},
+		{"archive.dedupe_delay", "9ms", "61m", "10ms to 1h"},
 		{"sitemaps.max_files", "-1", "65536", "0 to 65535"},
 		{"storage.max_size", "1MiB", "1025TiB", "0, or 16MiB to 1024TiB"},
 		{"storage.backup_every", "59s", "8785h", "0s, or 1m to 8784h"},

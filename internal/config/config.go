@@ -146,6 +146,9 @@ type Output struct {
 type Archive struct {
 	Requisites bool `mapstructure:"requisites"`
 	PerPage    int  `mapstructure:"requisites_per_page" range:"1..1000"`
+
+	Dedupe      string        `mapstructure:"dedupe"`
+	DedupeDelay time.Duration `mapstructure:"dedupe_delay" range:"10ms..1h"`
 }
 
 // Webhook is where output.format webhook posts to.

@@ -94,6 +94,7 @@ func (c *Config) bound(o *crawl.Options, r *recrawl.Options) []binding {
 		{&c.Output.GzipLevel, &o.Archive.Records.Level}, {&c.Output.ZstdDictionary, &o.Archive.DictionaryFile},
 		{&c.Output.Outlinks, &o.Archive.Outlinks}, {&c.Output.Webhook.Queue, &o.Archive.Queue},
 		{&c.Archive.Requisites, &o.Requisites.Fetch}, {&c.Archive.PerPage, &o.Requisites.PerPage},
+		{&c.Archive.Dedupe, &o.Archive.Dedupe}, {&c.Archive.DedupeDelay, &o.Archive.DedupeDelay},
 		{&c.Audit.MaxSize, &o.Requests.MaxSize}, {&c.Audit.Keep, &o.Requests.Keep},
 	}
 }

@@ -46,7 +46,8 @@ func (e *Engine) openOutput() error {
 	if err != nil {
 		return err
 	}
-	e.o.Archive.Info = &archive.Info{Tags: e.seedTags}
+	e.o.Archive.Info = &archive.Info{Tags: e.seedTags,
+		Warn: func(err error) { e.log.Warn("output", "error", err) }}
 	w, err := archive.Open(e.o.Archive, marks)
 	if err != nil {
 		return err

@@ -44,6 +44,7 @@ const (
 	FieldProfile           = "WARC-Profile"
 	FieldRefersToTargetURI = "WARC-Refers-To-Target-URI"
 	FieldRefersToDate      = "WARC-Refers-To-Date"
+	FieldRefersToIndex     = "X-Refers-To-Index" // the index of another collection, which has the original
 	FieldFilename          = "WARC-Filename"
 	FieldProtocol          = "WARC-Protocol" // of a later proposal, as Heritrix and warcio have it
 )

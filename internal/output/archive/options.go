@@ -47,6 +47,11 @@ type Options struct {
 	DictionaryFile string
 	// Crawler describes the crawler in files that say who wrote them.
 	Crawler Crawler
+	// Dedupe is the index of another collection, whose bodies are referred to: a file or the URL of a server. Empty:
+	// none.
+	Dedupe string
+	// DedupeDelay is the time between two requests to that server.
+	DedupeDelay time.Duration
 	// Info is what the files and the records of one crawl say of each other. Nil: nothing.
 	Info *Info
 }
@@ -54,6 +59,7 @@ type Options struct {
 // Info is what the sink and the encoders of one crawl know of each other. It is safe for concurrent use.
 type Info struct {
 	Tags func() []string // of the seeds
+	Warn func(error)     // of what costs no page
 
 	id atomic.Pointer[string]
 }
@@ -96,7 +102,7 @@ type Crawler struct {
 func DefaultOptions() Options {
 	return Options{
 		Known: slices.Concat(Pages(), References()), Formats: []string{FormatJSONL}, MaxFileBytes: 256 << 20,
-		Compress: CompressNone, Queue: 1 << 30, Prefix: "amble", Host: "localhost",
+		Compress: CompressNone, Queue: 1 << 30, Prefix: "amble", Host: "localhost", DedupeDelay: time.Second,
 		Records: Compression{Format: CompressGzip, Level: 1},
 	}
 }

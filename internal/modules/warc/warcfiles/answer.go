@@ -23,6 +23,7 @@ type answer struct {
 	own     bool // body belongs to the answer, not to the exchange
 	kind    string
 	profile string        // of a revisit record
+	index   string        // of the collection that has the original; empty: this one
 	block   digest.Digest // zero if the payload's digest is enough: the gzip member has a checksum of everything
 	payload digest.Digest
 }
@@ -99,6 +100,19 @@ func (a *answer) describe(whole bool) (err error) {
 	return nil
 }
 
+// findElsewhere makes a revisit record of a response whose body another collection has.
+func (e *encoder) findElsewhere(a *answer) {
+	if e.others == nil || !a.isNew() || warc.Status(a.head) != http.StatusOK {
+		return
+	}
+	if original := e.others.find(a); original != nil {
+		x := *a.x
+		x.Original = original
+		a.x, a.index = &x, e.others.source
+		a.kind, a.profile, a.block = warc.TypeRevisit, warc.ProfileIdenticalPayload, digest.Of(a.head)
+	}
+}
+
 // close frees what the answer holds besides the exchange.
 func (a *answer) close() {
 	if a.own {
@@ -141,6 +155,7 @@ func (a *answer) addFields(h *warc.Header) {
 	if a.profile != "" && original != nil {
 		h.Add(warc.FieldRefersToTargetURI, original.URL)
 		h.Add(warc.FieldRefersToDate, warc.FormatDate(original.At))
+		h.Add(warc.FieldRefersToIndex, a.index)
 	}
 }
 

@@ -19,6 +19,9 @@ import (
 // ErrNoCapture means that the collection has no capture of a URL, or none of that time or before.
 var ErrNoCapture = errors.New("archive: no capture of it is stored")
 
+// ErrElsewhere means that another collection has the body of a revisit record.
+var ErrElsewhere = errors.New("archive: its body is not here")
+
 // Captures calls each for every capture whose URL begins with a prefix, file by file, in the order
 // in which they were written. A prefix without a scheme stands for http and https. A WARC file
 // without an index has no captures.

@@ -17,6 +17,7 @@ type encoder struct {
 	records warc.Compression
 	pool    *spool.Pool
 	info    *archive.Info
+	others  *elsewhere           // nil: there is no other collection
 	writers chan *exchangeWriter // one for each core: more at once would not be faster; nil: not made yet
 }
 
@@ -71,6 +72,7 @@ func (e *encoder) exchange(item *archive.Item, x *archive.Exchange) (*archive.Re
 		return nil, err
 	}
 	defer answer.close()
+	e.findElsewhere(answer)
 	out := e.pool.NewWriter(x.Response.Size()/3 + 2<<10)
 	defer out.Discard()
 	r.begin(answer.kind, answer.id)

@@ -46,7 +46,11 @@ func (format) Naming() archive.Naming { return naming("", "", "") }
 // NewEncoder implements archive.Format.
 func (format) NewEncoder(o *archive.Options, pool *spool.Pool) (
 	func(*archive.Item, *archive.Visit) (*archive.Record, error), error) {
-	e := &encoder{records: warc.Compression(o.Records), pool: pool, info: o.Info,
+	others, err := newElsewhere(o)
+	if err != nil {
+		return nil, err
+	}
+	e := &encoder{others: others, records: warc.Compression(o.Records), pool: pool, info: o.Info,
 		writers: make(chan *exchangeWriter, runtime.GOMAXPROCS(0))}
 	for range cap(e.writers) {
 		e.writers <- nil

@@ -31,6 +31,10 @@ func (c *Collection) original(ctx context.Context, h warc.Header) (best warc.Ent
 			}
 		})
 	}
+	if err == nil && best.URL == "" && h.Get(warc.FieldRefersToIndex) != "" {
+		return best, fmt.Errorf("%w: that of %s of %s is in another collection, with the index %s", ErrElsewhere, url,
+			warc.FormatDate(at), h.Get(warc.FieldRefersToIndex))
+	}
 	if err == nil && best.URL == "" {
 		err = fmt.Errorf("%w: the one of %s of %s, which has the content", ErrNoCapture, url, warc.FormatDate(at))
 	}

@@ -261,7 +261,7 @@ func (k *verifier) chain(ctx context.Context, rec *warc.Record) {
 			rec.Header.Get(warc.FieldProfile) == warc.ProfileNotModified {
 			return // a 304 without a stored original
 		}
-		if _, err := k.c.original(ctx, rec.Header); err != nil {
+		if _, err := k.c.original(ctx, rec.Header); err != nil && !errors.Is(err, ErrElsewhere) {
 			k.problem(rec.Offset, "%v", err)
 		}
 	case warc.TypeRequest, warc.TypeMetadata:
