@@ -53,8 +53,9 @@ func others(url, body string) map[string]string {
 	}
 }
 
-// TestElsewhere: a body that another collection has for the same URL becomes a revisit record; any other is stored.
-func TestElsewhere(t *testing.T) {
+// TestConcurrentElsewhere: a body that another collection has for the same URL becomes a revisit record; any other is
+// stored.
+func TestConcurrentElsewhere(t *testing.T) {
 	const url, body = "http://h.test/page", "the body of a page"
 	gone := strings.NewReplacer(`"200"`, `"404"`, " 200 ", " 404 ")
 	for name, line := range others(url, body) {
@@ -99,9 +100,8 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
-// TestElsewhereFails: no failure of a server loses a page, and a server that fails is left alone for a while. Requests
-// come one at a time with a delay between them, or not at all.
-func TestElsewhereFails(t *testing.T) {
+// TestConcurrentElsewhereFails: no failure of a server loses a page, and a server that fails is left alone for a while.
+func TestConcurrentElsewhereFails(t *testing.T) {
 	type (
 		out = http.ResponseWriter
 		in  = *http.Request
@@ -146,8 +146,8 @@ func TestElsewhereFails(t *testing.T) {
 	}
 }
 
-// TestElsewherePace: between the end of a request to a server and the start of the next is the delay.
-func TestElsewherePace(t *testing.T) {
+// TestConcurrentElsewherePace: between the end of a request to a server and the start of the next is the delay.
+func TestConcurrentElsewherePace(t *testing.T) {
 	const delay = 50 * time.Millisecond
 	var ended atomic.Int64
 	var short, inFlight atomic.Int32
