@@ -58,7 +58,7 @@ func (j *judging) wallAnswer(res *result, resp *fetch.Response) wall.Answer {
 		a.Shape = wall.Shape(body, l.URL.Host()+l.Head.RequestURI)
 	}
 	a.FromSame = a.MayBeSame() && j.isFromSame(&l.Head.Entry, l.Host, &a)
-	if a.Digest != 0 && a.Length <= wall.LongestMarked {
+	if a.Digest != 0 && a.Length <= wall.LongestShort {
 		j.seen.Add(bodies.Key{Host: l.Host, Digest: a.Digest}, resp.End)
 	}
 	if a.MayBeOfWall() {

@@ -13,6 +13,7 @@
 package maze
 
 import (
+	"hash/maphash"
 	"math"
 	"slices"
 	"strings"
@@ -65,8 +66,9 @@ type Branches struct {
 // host is what is known of one host.
 type host struct {
 	seen     [seenWords]uint64
-	root     branch             // all of the host
-	branches map[string]*branch // its directories
+	root     branch   // all of the host
+	branches []branch // its directories
+	keys     []uint64 // of the branches
 }
 
 // branch counts the pages of a branch since the last suspicion ended.
@@ -140,7 +142,7 @@ func (b *Branches) judge(h *host, p *page) (advice Advice, path string) {
 		b.stops[p.host] = append(b.stops[p.host], path)
 		slices.Sort(b.stops[p.host])
 		h.root = branch{} // the rest of the host is judged without it
-		clear(h.branches)
+		h.branches, h.keys = nil, nil
 	}
 	return advice, path
 }
@@ -159,30 +161,37 @@ func (b *Branches) host(name string) *host {
 			}
 		}
 	}
-	h = &host{branches: make(map[string]*branch)}
+	h = new(host)
 	b.hosts[name] = h
 	return h
 }
 
 func (h *host) isSuspected() bool {
-	for _, b := range h.branches {
-		if b.suspected {
-			return true
-		}
+	return h.root.suspected || slices.ContainsFunc(h.branches, func(b branch) bool { return b.suspected })
+}
+
+// seed makes the keys of directories such that no site can choose equal ones.
+var seed = maphash.MakeSeed()
+
+// find returns the branch of a directory; nil: there is none.
+func (h *host) find(key uint64) *branch {
+	if i := slices.Index(h.keys, key); i >= 0 {
+		return &h.branches[i]
 	}
-	return h.root.suspected
+	return nil
 }
 
 // branch returns the branch of a directory. If there are too many, it is one of no account.
 func (h *host) branch(path string) *branch {
-	b := h.branches[path]
-	if b == nil {
-		b = new(branch)
-		if len(h.branches) < mostInHost {
-			h.branches[path] = b
-		}
+	key := maphash.String(seed, path)
+	if b := h.find(key); b != nil {
+		return b
 	}
-	return b
+	if len(h.keys) >= mostInHost {
+		return new(branch)
+	}
+	h.keys, h.branches = append(h.keys, key), append(h.branches, branch{})
+	return &h.branches[len(h.branches)-1]
 }
 
 // lineBits is how many bits of the filter are near each other in memory. Both bits of a link are there.
@@ -246,7 +255,7 @@ func (b *branch) isMaze() bool {
 // linkedFrom takes note of a link of another host to a page of this one.
 func (h *host) linkedFrom(other, uri string) {
 	if path := section(uri); uri != path {
-		h.branches[path].linkedFrom(other)
+		h.find(maphash.String(seed, path)).linkedFrom(other)
 	}
 	if uri != "/" {
 		h.root.linkedFrom(other)

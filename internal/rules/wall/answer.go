@@ -57,8 +57,9 @@ const (
 	// is in it.
 	LongestMarked = 32 << 10
 	longestPhrase = 16 << 10
-	longestShort  = 8 << 10
-	longestGate   = shapeBytes // all of it counts
+	// LongestShort bounds those that are compared by their digests.
+	LongestShort = 8 << 10
+	longestGate  = shapeBytes // all of it counts
 )
 
 // Sign returns what the response is. A response of SignChallenge is no page, whatever the host's
@@ -112,7 +113,7 @@ func (a *Answer) document() Sign {
 		return SignGate
 	case a.Mark.Tier == TierPhrase && a.Length <= longestPhrase:
 		return SignMarked
-	case a.Length <= longestShort:
+	case a.Length <= LongestShort:
 		return SignShort
 	}
 	return SignPage
