@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/rules/optout"
+	"github.com/amble-crawler/amble/internal/rules/recrawl"
 	"github.com/amble-crawler/amble/internal/rules/wall"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
@@ -247,15 +248,23 @@ func PutBack(last storage.Outcome, now time.Time) storage.Outcome {
 	return last
 }
 
+// CanDrop returns the states of URLs that the operator can leave out.
+func CanDrop() storage.States {
+	return CanPutBack()&^storage.In(storage.Excluded) | storage.In(storage.Queued, storage.Fetched)
+}
+
+// LeaveOut returns the outcome of a URL that the operator leaves out for good. It keeps what is known of the page,
+// but for its recrawls.
+func LeaveOut(last storage.Outcome, now time.Time) storage.Outcome {
+	last.State, last.Reason, last.Line, last.Attempts = storage.Excluded, storage.ReasonOperator, 0, 0
+	last.At, last.Due, last.History = now, time.Time{}, recrawl.History{}
+	return last
+}
+
 // CanPutBack returns the states of URLs that can be put back into their queue. Fetched is not one
 // of them, because those pages are recrawled.
 func CanPutBack() storage.States {
 	return storage.In(storage.Redirected, storage.Failed, storage.Denied, storage.Excluded, storage.Retrying)
-}
-
-// isPutBack reports whether an outcome comes from PutBack and not from a lease.
-func isPutBack(d *storage.Done) bool {
-	return d.When != 0 && d.Outcome.State == storage.Retrying && d.Outcome.Reason == storage.ReasonOperator
 }
 
 // forgetName forgets the last lookup of a host's name, so that URLs which were put back do not fail

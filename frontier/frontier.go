@@ -267,9 +267,7 @@ func (f *Frontier) Committed(b *storage.Batch, r storage.Result, now time.Time) 
 	}
 	for i := range b.Done {
 		h := f.hosts.get(b.Done[i].Host)
-		if isPutBack(&b.Done[i]) {
-			f.hosts.forgetName(b.Done[i].Host)
-		}
+		f.hosts.commanded(&b.Done[i], f.leases)
 		switch {
 		case h == nil || h.active == nil || b.Done[i].When != 0: // conditional outcomes are the owner's, not of a lease
 		case h.active.loading:

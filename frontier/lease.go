@@ -101,6 +101,7 @@ type outstanding struct {
 	unproven     bool       // of a lookup: no earlier lookup of the name found an address
 	remote       bool       // a fetcher outside of this process has it
 	requestEnded bool       // by EndRequest
+	leftOut      bool       // the operator has left its URL out meanwhile
 	behindWall   bool       // of a Page lease whose request has ended: the response was that of a wall
 	pages        *pagesOf   // those that a page counts among; nil: its seed has no limit
 }
@@ -323,6 +324,9 @@ func (f *Frontier) CompletePage(id uint64, r PageReport) error {
 	default:
 		f.recrawls.putBack(h, q, out)
 	}
+	if out.leftOut && outcome.State == storage.Retrying {
+		outcome = LeaveOut(outcome, now)
+	}
 	if r.answered() || r.RanOut || r.Refused {
 		f.results.recordOutcome(h, head, outcome)
 		q.Done(head.Ordinal)
@@ -344,18 +348,6 @@ func (b *base) replan(o *storage.Outcome, next time.Time) {
 		o.State, o.Due, o.Attempts = storage.Retrying, b.dueTime(next), 0
 	} else if o.State == storage.Retrying {
 		o.State = storage.Failed
-	}
-}
-
-// putBack returns the URL of a lease without a result to its queue.
-func (rc *recrawlPlan) putBack(h *host, q *originQueue, out *outstanding) {
-	// else it was adopted, and is loaded in its turn
-	if out.urlKind != queue.New || out.lease.Head.Ordinal < q.ReadTo() {
-		q.Return(out.lease.Head, out.urlKind)
-	}
-	h.active.busy.Remove(out.lease.Head.Ordinal)
-	if out.urlKind == queue.Recrawl && out.lease.Kind == Page {
-		rc.refund()
 	}
 }
 

@@ -144,3 +144,39 @@ func (r *register) applySet(at storage.Position) {
 		a.commitsDuringLoad = append(a.commitsDuringLoad, at.Ordinal)
 	}
 }
+
+// isPutBack reports whether an outcome comes from PutBack and not from a lease.
+func isPutBack(d *storage.Done) bool {
+	return d.When != 0 && d.Outcome.State == storage.Retrying && d.Outcome.Reason == storage.ReasonOperator
+}
+
+// isLeftOut reports whether an outcome comes from LeaveOut or a drop.
+func isLeftOut(d *storage.Done) bool {
+	return d.When != 0 && d.Outcome.State == storage.Excluded && d.Outcome.Reason == storage.ReasonOperator
+}
+
+// commanded takes note that an outcome is on disk by which the operator puts a URL back, or leaves it out.
+func (r *register) commanded(d *storage.Done, leases *leases) {
+	switch {
+	case isPutBack(d):
+		r.forgetName(d.Host)
+	case isLeftOut(d):
+		r.leaveOut(storage.Position{Host: d.Host, Ordinal: d.Ordinal}, leases)
+	}
+}
+
+// leaveOut drops what is in memory of a URL that is left out on disk. If it is leased, it is not queued again.
+func (r *register) leaveOut(at storage.Position, leases *leases) {
+	h := r.get(at.Host)
+	if h == nil || h.active == nil {
+		return
+	}
+	for _, out := range leases.out {
+		if !h.active.busy.Has(at.Ordinal) {
+			break
+		}
+		isOfPage := out.lease.Kind == Page || out.lease.Kind == Match
+		out.leftOut = out.leftOut || isOfPage && out.host == h && out.lease.Head.Ordinal == at.Ordinal
+	}
+	r.applySet(at)
+}

@@ -114,6 +114,20 @@ func (rc *recrawlPlan) countNew() {
 // refund gives back the budget of a recrawl that was not sent.
 func (rc *recrawlPlan) refund() { rc.share.nextAt -= rc.share.gap }
 
+// putBack returns the URL of a lease without a result to its queue.
+func (rc *recrawlPlan) putBack(h *host, q *originQueue, out *outstanding) {
+	switch {
+	case out.leftOut: // it has its outcome
+		q.Done(out.lease.Head.Ordinal)
+	case out.urlKind != queue.New || out.lease.Head.Ordinal < q.ReadTo(): // else it was adopted, and is loaded
+		q.Return(out.lease.Head, out.urlKind)
+	}
+	h.active.busy.Remove(out.lease.Head.Ordinal)
+	if out.urlKind == queue.Recrawl && out.lease.Kind == Page {
+		rc.refund()
+	}
+}
+
 // activateForRecrawls makes hosts active for their recrawls, only as many as the budget has use for
 // soon, because others can use the room.
 func (s *scheduler) activateForRecrawls(now instant) {

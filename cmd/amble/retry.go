@@ -25,11 +25,11 @@ type retryFlags struct {
 
 func newRetryCommand(settings *settingsFlags) *cobra.Command {
 	f := retryFlags{}
-	command := &cobra.Command{
-		Use:   "retry",
+	return f.command(settings, &cobra.Command{
+		Use:   "retry [URL...]",
 		Short: "Put URLs that failed, were denied or excluded back into their queues",
-		Long: `Put URLs of the crawl in data_dir back into their queues: those that match all of --state,
---reason, --status, --host, --seed, --tag, --contains and --pattern. At least one of these flags is required.
+		Long: `Put URLs of the crawl in data_dir back into their queues: those that are named, or that match all of
+--state, --reason, --status, --host, --seed, --tag, --contains and --pattern. At least one of these is required.
 The URLs are due at once; the delays and the backoff of their hosts, and robots.txt, apply to them as to any
 other URL. With --dry-run they are only counted.
 
@@ -43,8 +43,7 @@ settings remove which reasons.
 States: ` + strings.Join(retryStates(), ", ") + `.
 Reasons: ` + wrapped(inspect.ReasonNames(), 100) + `.
 
-Exit code 0: done. 1: the host or the seed is not known, there is no database, it cannot be used, or the crawl ended
-meanwhile. 2: wrong usage or settings. 3: another process has the database and no API answers.`,
+` + retryExits,
 		Example: `  amble retry --state failed --dry-run
   amble retry --reason blocked_address --reason certificate
   amble retry --state failed --host www.example.com
@@ -52,8 +51,44 @@ meanwhile. 2: wrong usage or settings. 3: another process has the database and n
   amble retry --state failed --tag news
   amble retry --seed https://www.example.com/ --reason depth
   amble retry --reason status --pattern '^https://www\.example\.com/api/'`,
-		Args: console.NoArguments,
-		RunE: func(command *cobra.Command, _ []string) error { return f.run(command, settings) },
+	}, retryStates())
+}
+
+const retryExits = `Exit code 0: done. 1: the host or the seed is not known, there is no database, it cannot be
+used, or the crawl ended meanwhile. 2: wrong usage or settings. 3: another process has the database and no API answers.`
+
+func newDropCommand(settings *settingsFlags) *cobra.Command {
+	f := retryFlags{query: server.Retry{Drops: true}}
+	return f.command(settings, &cobra.Command{
+		Use:   "drop [URL...]",
+		Short: "Leave URLs out: they are not fetched, also when they are found again",
+		Long: `Leave URLs of the crawl in data_dir out: those that are named, or that match all of --state, --reason,
+--status, --host, --seed, --tag, --contains and --pattern. At least one of these is required. Without --state
+only URLs that wait are left out, of those that are named all. With --dry-run they are only counted.
+
+They are excluded for the reason operator: neither fetched nor recrawled, and known, so that links to them change
+nothing. What was stored of them stays; amble erase removes that of a host. amble retry --reason operator undoes it.
+A scope.exclude in the settings also keeps out URLs that are found later.
+
+A running crawl receives the command over its API and executes it in the background. Requests in flight may finish.
+What the command reports is on disk, and if it is interrupted the crawl continues. Otherwise the database is changed.
+
+States: ` + strings.Join(dropStates(), ", ") + `.
+
+` + retryExits,
+		Example: `  amble drop --contains /calendar/ --dry-run
+  amble drop --host www.example.com --pattern '\?sort='
+  amble drop --state failed --status 404
+  amble drop https://www.example.com/a https://www.example.com/b`,
+	}, dropStates())
+}
+
+// command adds the flags.
+func (f *retryFlags) command(settings *settingsFlags, command *cobra.Command, states []string) *cobra.Command {
+	command.Args = cobra.ArbitraryArgs
+	command.RunE = func(command *cobra.Command, urls []string) error {
+		f.query.URLs = urls
+		return f.run(command, settings)
 	}
 	flags := command.Flags()
 	flags.StringSliceVar(&f.query.States, "state", nil, "only URLs in this `state`; may be repeated")
@@ -68,7 +103,7 @@ meanwhile. 2: wrong usage or settings. 3: another process has the database and n
 	flags.StringVar(&f.query.Pattern, "pattern", "", "only URLs that match this regular `expression` (RE2)")
 	flags.BoolVar(&f.query.DryRun, "dry-run", false, "count them and change nothing")
 	f.ObjectFlag(command, "print the counts as one JSON object")
-	console.Offer(command, "state", retryStates())
+	console.Offer(command, "state", states)
 	console.Offer(command, "reason", inspect.ReasonNames())
 	offerHosts(command, settings)
 	return command
@@ -77,6 +112,11 @@ meanwhile. 2: wrong usage or settings. 3: another process has the database and n
 // retryStates are the states that a URL can be put back from.
 func retryStates() []string {
 	return []string{"failed", "denied", "excluded", "redirected", "retrying"}
+}
+
+// dropStates are the states in which a URL can be left out.
+func dropStates() []string {
+	return []string{"queued", "retrying", "failed", "denied", "redirected", "fetched"}
 }
 
 func (f *retryFlags) run(command *cobra.Command, settings *settingsFlags) error {
@@ -106,12 +146,15 @@ func (f *retryFlags) ended(command *cobra.Command, done sweep.Retried, err error
 	if err != nil && !errors.Is(err, context.Canceled) {
 		return unknown(console.Exit(console.ExitProblem, err))
 	}
-	verb := "put back"
+	verb, changed := "put back", done.Back
+	if f.query.Drops {
+		verb, changed = "left out", done.Dropped
+	}
 	if f.query.DryRun {
-		verb = "to be put back"
+		verb = "to be " + verb
 	}
 	printing := f.Object(command.OutOrStdout(), done, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "%s %s, of %s inspected\n", console.Plural(done.Back, "URL"), verb,
+		_, err := fmt.Fprintf(w, "%s %s, of %s inspected\n", console.Plural(changed, "URL"), verb,
 			console.Grouped(done.Inspected))
 		return err
 	})

@@ -62,6 +62,7 @@ func newRootCommand() *cobra.Command {
 		newPlanCommand(settings),
 		newImportCommand(settings),
 		newRetryCommand(settings),
+		newDropCommand(settings),
 		newControlCommand(settings),
 		newOptOutCommand(settings),
 		group("seed", "Add and remove seeds of a crawl", seedcommand.Long, seedcommand.New(settings.crawl)...),

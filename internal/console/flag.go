@@ -32,13 +32,13 @@ func AtMostOne(what string) cobra.PositionalArgs {
 	}
 }
 
-// RetryProgress returns a function that reports at intervals how many URLs are put back.
+// RetryProgress returns a function that reports at intervals how many URLs are put back, or left out.
 func RetryProgress(w io.Writer, clock func() time.Time) func(sweep.Retried) error {
 	reported := clock()
 	return func(p sweep.Retried) error {
 		if now := clock(); now.Sub(reported) >= LogEvery {
 			reported = now
-			fmt.Fprintf(w, "%s inspected, %s so far\n", Plural(p.Inspected, "URL"), Grouped(p.Back))
+			fmt.Fprintf(w, "%s inspected, %s so far\n", Plural(p.Inspected, "URL"), Grouped(p.Back+p.Dropped))
 		}
 		return nil
 	}

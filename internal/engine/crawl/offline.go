@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/disk"
+	"github.com/amble-crawler/amble/internal/engine/marks"
 	"github.com/amble-crawler/amble/internal/engine/sweep"
+	"github.com/amble-crawler/amble/internal/rules/recrawl"
 	"github.com/amble-crawler/amble/internal/rules/seeds"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -47,7 +49,7 @@ func (f *offline) commit(b *storage.Batch) (storage.Result, error) {
 // Close closes the store.
 func (f *offline) Close() error { return f.store.Close() }
 
-// Retrier puts URLs of a crawl that does not run back into their queues.
+// Retrier puts URLs of a crawl that does not run back into their queues, or leaves them out.
 type Retrier struct {
 	*offline
 	most  int               // URLs put back in one transaction
@@ -77,7 +79,7 @@ func OpenRetrier(o Options, given []Seed) (*Retrier, error) {
 	return &Retrier{f, sweep.MostChanged, set}, nil
 }
 
-// Retry puts the URLs of a selection back into their queues, in transactions of bounded size, and
+// Retry puts the URLs of a selection back into their queues, or leaves them out, in transactions of bounded size, and
 // calls each with its progress after every one. When it returns, all that it counts is on disk. A
 // process that is killed leaves the rest to the next run; if the context ends, or each returns an
 // error, the rest is not done. The errors are those of Engine.Retry; with too little space on the
@@ -103,7 +105,10 @@ func (r *Retrier) Retry(
 		if len(page) > 0 {
 			w.Add(len(page))
 			b := storage.Batch{Done: page, Marks: map[string][]byte{mark: w.Encode()}}
-			if _, err = r.commit(&b); err != nil {
+			if err = r.forget(w.Forgotten(), b.Marks); err == nil {
+				_, err = r.commit(&b)
+			}
+			if err != nil {
 				w.Add(-len(page))
 				err = fmt.Errorf("put URLs back: %w", err)
 				break
@@ -113,13 +118,28 @@ func (r *Retrier) Retry(
 			break
 		}
 	}
-	if w.Progress().Back > 0 {
+	if p := w.Progress(); p.Back+p.Dropped > 0 {
 		_, removed := r.commit(&storage.Batch{Marks: map[string][]byte{mark: nil}})
 		if err == nil && removed != nil {
 			err = fmt.Errorf("put URLs back: %w", removed)
 		}
 	}
 	return w.Progress(), err
+}
+
+// forget takes pages off the recrawl plan.
+func (r *Retrier) forget(pages []sweep.PlannedPage, to map[string][]byte) error {
+	plan, err := r.store.Mark(marks.Plan)
+	if err != nil || plan == nil || len(pages) == 0 {
+		return err
+	}
+	to[marks.Plan], err = recrawl.Without(plan, func(remove func(recrawl.History, recrawl.Importance)) error {
+		for _, p := range pages {
+			remove(p.History, p.Importance)
+		}
+		return nil
+	})
+	return err
 }
 
 // Time returns the time by the clock of the options.

@@ -13,19 +13,25 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/inspect"
+	"github.com/amble-crawler/amble/internal/rules/recrawl"
 	"github.com/amble-crawler/amble/internal/rules/seeds"
 	"github.com/amble-crawler/amble/storage"
 )
 
-// Selection says which URLs are put back into their queues: those that meet all of it. The zero
+// Selection says which URLs are put back into their queues, or left out: those that meet all of it. The zero
 // value is every URL that can be put back.
 type Selection struct {
+	// Drop leaves the URLs out for good, in place of putting them back. States are a subset of frontier.CanDrop then;
+	// zero: frontier.DropMatters, or with URLs all of them.
+	Drop    bool
 	States  storage.States   // a subset of frontier.CanPutBack; zero: all of these
 	Reasons []storage.Reason // any of them; none: every reason
 	Host    string           // canonical name; empty: every host
 	Pattern *regexp.Regexp   // that the URL matches; nil: every URL
 	// Contains is a part of the URL.
 	Contains string
+	// URLs are these, in canonical form and sorted; none: every URL.
+	URLs []string
 	inspect.PagesOf
 	// Statuses are those of the last response: any of them; none: every one, or no response.
 	Statuses []int
@@ -42,6 +48,12 @@ type Span struct {
 	To   int64 `json:"to"`
 }
 
+// contains reports whether a text is one of a sorted list.
+func contains(list []string, text string) bool {
+	_, is := slices.BinarySearch(list, text)
+	return is
+}
+
 // within reports whether a time is in one of the spans.
 func within(spans []Span, at time.Time) bool {
 	return slices.ContainsFunc(spans, func(s Span) bool { return s.From <= at.Unix() && at.Unix() <= s.To })
@@ -55,10 +67,17 @@ func (s *Selection) states() storage.States {
 	case !s.Before.IsZero():
 		return s.States
 	}
-	if s.States == 0 {
-		return frontier.CanPutBack()
+	can := frontier.CanPutBack()
+	if s.Drop {
+		can = frontier.CanDrop()
 	}
-	return s.States & frontier.CanPutBack()
+	switch {
+	case s.States != 0:
+		return s.States & can
+	case s.Drop && len(s.URLs) == 0:
+		return frontier.DropMatters()
+	}
+	return can
 }
 
 // selects reports whether a URL is selected, as far as its host and its seed do not decide.
@@ -67,6 +86,7 @@ func (s *Selection) selects(l *storage.Located) bool {
 		(s.Before.IsZero() || l.Last.At.Before(s.Before)) &&
 		(len(s.Reasons) == 0 || slices.Contains(s.Reasons, l.Last.Reason)) &&
 		(len(s.Statuses) == 0 || slices.Contains(s.Statuses, int(l.Last.Status))) &&
+		(len(s.URLs) == 0 || contains(s.URLs, l.URL().String())) &&
 		(s.Contains == "" || strings.Contains(l.URL().String(), s.Contains)) &&
 		(s.Pattern == nil || s.Pattern.MatchString(l.URL().String()))
 }
@@ -84,13 +104,16 @@ type storedSelection struct {
 	Tag      string `json:"tag,omitempty"`
 	Fetched  []Span `json:"fetched,omitempty"`
 	Before   int64  `json:"before,omitempty"` // Unix seconds
+
+	Drop bool     `json:"drop,omitempty"`
+	URLs []string `json:"urls,omitempty"`
 }
 
 // MarshalJSON makes a storedSelection.
 func (s Selection) MarshalJSON() ([]byte, error) {
 	stored := storedSelection{
 		States: int(s.States), Statuses: s.Statuses, Host: s.Host, Contains: s.Contains, Seed: s.Seed.String(),
-		Tag: s.Tag, Fetched: s.Fetched,
+		Tag: s.Tag, Fetched: s.Fetched, Drop: s.Drop, URLs: s.URLs,
 	}
 	if !s.Before.IsZero() {
 		stored.Before = s.Before.Unix()
@@ -111,7 +134,7 @@ func (s *Selection) UnmarshalJSON(b []byte) error {
 		return err
 	}
 	*s = Selection{States: storage.States(stored.States), Statuses: stored.Statuses, Host: stored.Host,
-		Contains: stored.Contains, Fetched: stored.Fetched}
+		Contains: stored.Contains, Fetched: stored.Fetched, Drop: stored.Drop, URLs: stored.URLs}
 	if err := s.OfSeed(stored.Seed, stored.Tag); err != nil {
 		return err
 	}
@@ -131,7 +154,7 @@ func (s *Selection) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Retry is a sweep that puts URLs back into their queues.
+// Retry is a sweep that puts URLs back into their queues, or leaves them out.
 type Retry struct {
 	Sweep
 	command Command
@@ -155,8 +178,9 @@ func (c Command) Encode() []byte {
 
 // Retried is the progress of a retry.
 type Retried struct {
-	Inspected uint64 `json:"looked"` // URLs examined
-	Back      uint64 `json:"back"`   // of these, those that are put back; in a dry run, those that would be
+	Inspected uint64 `json:"looked"`            // URLs examined
+	Back      uint64 `json:"back"`              // of these, those that are put back; in a dry run, those that would be
+	Dropped   uint64 `json:"dropped,omitempty"` // those that are left out
 }
 
 // hostFinder finds a host by its name.
@@ -198,11 +222,17 @@ func NewRetry(s hostFinder, c Command, lifts []Lift, set func() *seeds.Set) (*Re
 		}
 	}
 	r.decide = func(l *storage.Located, now time.Time) (storage.Done, bool) {
+		if !selects(l) {
+			return storage.Done{}, false
+		}
+		if r.leaves() {
+			return r.leaveOut(l, now), true
+		}
 		d := PutBack(l.Host.ID, &l.Head, now)
 		if len(r.lost) > 0 {
 			d.Outcome.Bytes, d.Outcome.ETag, d.Outcome.Modified = 0, "", "" // there is nothing to compare with
 		}
-		return d, selects(l)
+		return d, true
 	}
 	if c.Selection == nil || c.Selection.Host == "" {
 		return r, nil
@@ -215,6 +245,17 @@ func NewRetry(s hostFinder, c Command, lifts []Lift, set func() *seeds.Set) (*Re
 	return r, err
 }
 
+// leaves reports whether it leaves URLs out.
+func (r *Retry) leaves() bool { return r.command.Selection != nil && r.command.Selection.Drop }
+
+// leaveOut leaves a URL out, and takes it off the recrawl plan.
+func (r *Retry) leaveOut(l *storage.Located, now time.Time) storage.Done {
+	if h := recrawl.History(l.Last.History); h.Planned() {
+		r.forgotten = append(r.forgotten, PlannedPage{h, recrawl.ImportanceOf(l.Priority, l.Depth)})
+	}
+	return changeTo(l, r.states, frontier.LeaveOut(l.Last, now))
+}
+
 // Begin makes it the n-th retry and returns its sweep. The end is logged.
 func (r *Retry) Begin(n uint64, log *slog.Logger) *Sweep { return r.withMark(RetryMark(n), log) }
 
@@ -222,8 +263,11 @@ func (r *Retry) withMark(mark string, log *slog.Logger) *Sweep {
 	r.mark = mark
 	r.ended = func(*frontier.Frontier, time.Time) {
 		close(r.done)
-		p := r.Progress()
-		log.Info("URLs are put back into their queues", "looked_at", p.Inspected, "put_back", p.Back)
+		if p := r.Progress(); r.leaves() {
+			log.Info("URLs are left out", "looked_at", p.Inspected, "left_out", p.Dropped)
+		} else {
+			log.Info("URLs are put back into their queues", "looked_at", p.Inspected, "put_back", p.Back)
+		}
 	}
 	return &r.Sweep
 }
@@ -239,6 +283,9 @@ func (r *Retry) Done() <-chan struct{} { return r.done }
 
 // Progress returns how far it has come. Any goroutine may call it.
 func (r *Retry) Progress() Retried {
+	if r.leaves() {
+		return Retried{Inspected: r.inspected.Load(), Dropped: r.changed.Load()}
+	}
 	return Retried{Inspected: r.inspected.Load(), Back: r.changed.Load()}
 }
 

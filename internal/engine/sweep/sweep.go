@@ -45,8 +45,9 @@ type Sweep struct {
 	// use for states, most, decide and ready. Nil: the sweep decides.
 	advance func(deletionStore, *Step) error
 
-	superseded []Superseded // since the last step
-	began      func(n int)  // called with the number of sweeps that a step began; nil: it begins none
+	superseded []Superseded  // since the last step
+	forgotten  []PlannedPage // since the last step
+	began      func(n int)   // called with the number of sweeps that a step began; nil: it begins none
 
 	inspected, changed atomic.Uint64 // URLs so far; changed those on disk, or soon
 }
@@ -165,6 +166,13 @@ func (s *Sweep) Walk(
 	return done, err == nil && !paused, err
 }
 
+// Forgotten returns the pages that the last steps of Walk take off the recrawl plan.
+func (s *Sweep) Forgotten() []PlannedPage {
+	pages := s.forgotten
+	s.forgotten = nil
+	return pages
+}
+
 // examine decides about a URL. One at which the decision panics stays as it is.
 func (s *Sweep) examine(log *slog.Logger, l *storage.Located, now time.Time) (d storage.Done, ok bool) {
 	defer func() {
@@ -195,10 +203,11 @@ type Step struct {
 
 	Payloads []storage.Payload // of responses that are lost: no later one can refer to them
 
+	Forgotten []PlannedPage // pages on the recrawl plan that are deleted or left out
+
 	// Of a sweep that deletes URLs.
-	Purges    []storage.Purge
-	Forgotten []PlannedPage // pages on the recrawl plan that are deleted
-	Begins    []*Sweep      // deletions to begin
+	Purges []storage.Purge
+	Begins []*Sweep // deletions to begin
 }
 
 // Superseded is a URL with a final state that was that of a wall, and has become none.
@@ -268,6 +277,7 @@ func (s *Sweeper) Run(ctx context.Context) {
 				step.Payloads, step.Err = c.lostPayloads(s.Store, step.Done)
 			}
 			step.Superseded, c.superseded = c.superseded, nil
+			step.Forgotten = c.Forgotten()
 		}
 		if ctx.Err() != nil {
 			return

@@ -274,6 +274,48 @@ func TestRetryOverTheAPI(t *testing.T) {
 	}
 }
 
+// TestDropOverTheAPI leaves URLs out, by name and by what they are, and says what is wrong with a command.
+func TestDropOverTheAPI(t *testing.T) {
+	r := startCrawl(t)
+	r.finished(t)
+	none := func(sweep.Retried) error { return nil }
+	drop := func(q Retry) sweep.Retried {
+		t.Helper()
+		q.Drops = true
+		return must.Get(r.client.Retry(t.Context(), q, none))(t)
+	}
+	missing := r.web.URL("a.test", "/missing")
+	if got := drop(Retry{Contains: "/missing"}); got.Dropped != 0 {
+		t.Errorf("it does not wait, and %+v", got)
+	}
+	want := sweep.Retried{Inspected: 5, Dropped: 1}
+	if got := drop(Retry{States: []string{"failed"}, DryRun: true}); got != want {
+		t.Errorf("dry run: %+v", got)
+	}
+	if got := drop(Retry{URLs: []string{missing, r.web.URL("a.test", "/no")}}); got.Dropped != 1 {
+		t.Errorf("two URLs, one of them unknown: %+v", got)
+	}
+	again := crawl.Addition{URL: testkit.Parse(t, missing)}
+	sum := must.Get(r.client.Add(t.Context(), []crawl.Addition{again}, nil))(t)
+	if sum != (crawl.Added{Known: 1}) {
+		t.Errorf("found again: %+v", sum)
+	}
+	r.finished(t)
+	if n := len(r.web.Requests().Path("/missing")); n != 1 {
+		t.Errorf("/missing was requested %d times", n)
+	}
+	for body, status := range map[string]int{
+		`{}`: 422, `{"dry_run":true}`: 422, `{"states":["excluded"]}`: 422, `{"urls":["http://["]}`: 422,
+		`{"urls":[]}`: 422, `{"fetched":[]}`: 422, `{"host":"nobody.test"}`: 404,
+		`{"urls":["http://nobody.test/"]}`: 404,
+	} {
+		response, text := r.read(t, "POST", "/api/v1/urls/drop", strings.NewReader(body))
+		if response.StatusCode != status {
+			t.Errorf("%s: %d, want %d: %s", body, response.StatusCode, status, text)
+		}
+	}
+}
+
 // TestListsLikeAMap sends random lists at the same time, with each=true: URLs, duplicates, bad
 // lines, lines that are too long, comments. The answers are in the order of the lines, and each URL
 // is added once.

@@ -232,6 +232,11 @@ func TestDashboardControls(t *testing.T) {
 	b.Wait(`document.querySelector("#notice").innerText === "site-9.test is paused"`)
 	c.quiet(t, "site-9.test")
 
+	b.Text(`document.querySelector("tbody input").click() ?? ""`)
+	b.Press("Drop chosen")
+	b.Wait(`document.querySelector("#notice").innerText === "1 of 1 URLs were dropped"`)
+	b.Wait(`document.querySelector("tbody td[data-title=State]").textContent === "excluded"`)
+
 	const missing = "/#/urls/status=404&contains=/missing"
 	b.Show(c.url+missing, 1280, false, `document.querySelectorAll("tbody tr a").length > 1 && // and no earlier list
 		document.querySelector("a.button").getAttribute("href") ===

@@ -62,7 +62,7 @@ func retryIn(ctx context.Context, d Division, t *Stream, parts map[int]*Request)
 		mu.Lock()
 		defer mu.Unlock()
 		for _, r := range last {
-			sum.Inspected, sum.Back = sum.Inspected+r.Inspected, sum.Back+r.Back
+			sum.Inspected, sum.Back, sum.Dropped = sum.Inspected+r.Inspected, sum.Back+r.Back, sum.Dropped+r.Dropped
 		}
 		return sum
 	}

@@ -17,10 +17,11 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/inspect"
 	"github.com/amble-crawler/amble/internal/engine/sweep"
+	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
 
-// Retry selects the URLs to put back into their queues: those that match all fields that are set.
+// Retry selects the URLs to put back into their queues, or to leave out: those that match all fields that are set.
 type Retry struct {
 	States   []string     `json:"states,omitempty" maxItems:"5" enum:"failed,denied,excluded,redirected,retrying" doc:"in one of these states"`
 	Reasons  []ReasonName `json:"reasons,omitempty" maxItems:"64" doc:"in their state for one of these reasons"`
@@ -30,8 +31,10 @@ type Retry struct {
 	Contains string       `json:"contains,omitempty" maxLength:"2048" doc:"with this in the URL"`
 	Seed     string       `json:"seed,omitempty" maxLength:"2048" doc:"pages of this seed"`
 	Tag      string       `json:"tag,omitempty" maxLength:"64" doc:"pages of seeds with this tag"`
+	URLs     []string     `json:"urls,omitempty" maxItems:"1000" doc:"these"`
 	DryRun   bool         `json:"dry_run,omitempty" doc:"only count them"`
 	Fetched  []FetchedIn  `json:"fetched,omitempty" maxItems:"100000" doc:"pages that were fetched in one of these spans of time, and no other URLs. They are fetched as if for the first time: what was stored of them is lost"`
+	Drops    bool         `json:"-"` // it leaves them out
 }
 
 // FetchedIn is a span of time in which pages were fetched.
@@ -42,7 +45,9 @@ type FetchedIn struct {
 }
 
 // TransformSchema implements huma.SchemaTransformer: at least one of the fields is required.
-func (Retry) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+func (Retry) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema { return selectionSchema(s) }
+
+func selectionSchema(s *huma.Schema) *huma.Schema {
 	one := 1
 	lists := func(names ...string) *huma.Schema {
 		l := &huma.Schema{Type: huma.TypeObject, Properties: make(map[string]*huma.Schema), Required: names}
@@ -52,16 +57,22 @@ func (Retry) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
 		l.PrecomputeMessages()
 		return l
 	}
-	s.Not = lists("states", "fetched")
+	if s.Properties["fetched"] != nil {
+		s.Not = lists("states", "fetched")
+	}
 	for name, field := range map[string]*huma.Schema{
 		"states":   {Type: huma.TypeArray, MinItems: &one, Items: &huma.Schema{}},
 		"reasons":  {Type: huma.TypeArray, MinItems: &one, Items: &huma.Schema{}},
 		"statuses": {Type: huma.TypeArray, MinItems: &one, Items: &huma.Schema{}},
 		"fetched":  {Type: huma.TypeArray, MinItems: &one, Items: &huma.Schema{}},
+		"urls":     {Type: huma.TypeArray, MinItems: &one, Items: &huma.Schema{}},
 		"host":     {Type: huma.TypeString, MinLength: &one}, "pattern": {Type: huma.TypeString, MinLength: &one},
 		"contains": {Type: huma.TypeString, MinLength: &one}, "seed": {Type: huma.TypeString, MinLength: &one},
 		"tag": {Type: huma.TypeString, MinLength: &one},
 	} {
+		if s.Properties[name] == nil {
+			continue
+		}
 		s.AnyOf = append(s.AnyOf, &huma.Schema{Type: huma.TypeObject,
 			Properties: map[string]*huma.Schema{name: field}, Required: []string{name}})
 	}
@@ -87,12 +98,19 @@ func enumOf(names []string) *huma.Schema {
 	return s
 }
 
-// Selection returns the selection of internal/engine/crawl.
+// Selection returns the selection of internal/engine/crawl. If all URLs are of one host, it becomes that of q.
 func (q *Retry) Selection() (s sweep.Selection, err error) {
-	if len(q.States)+len(q.Statuses)+len(q.Reasons)+len(q.Fetched) == 0 &&
+	if len(q.States)+len(q.Statuses)+len(q.Reasons)+len(q.Fetched)+len(q.URLs) == 0 &&
 		q.Host+q.Pattern+q.Contains+q.Seed+q.Tag == "" {
-		return s, errors.New("name the URLs to put back by states, statuses, reasons, host, seed, tag, contains or " +
-			"pattern")
+		return s, errors.New("name the URLs, or choose them by states, statuses, reasons, host, seed, tag, contains " +
+			"or pattern")
+	}
+	if s.URLs, err = q.urls(); err != nil {
+		return s, err
+	}
+	can, cannot := frontier.CanPutBack(), "put back: want failed, denied, excluded, redirected or retrying"
+	if s.Drop = q.Drops; s.Drop {
+		can, cannot = frontier.CanDrop(), "dropped: it is that already"
 	}
 	if len(q.States) > 0 && len(q.Fetched) > 0 {
 		return s, errors.New("states cannot be given with fetched: these pages are in state fetched")
@@ -105,9 +123,8 @@ func (q *Retry) Selection() (s sweep.Selection, err error) {
 		if err != nil {
 			return s, err
 		}
-		if !frontier.CanPutBack().Has(state) {
-			return s, fmt.Errorf("a URL in state %q cannot be put back: want failed, denied, excluded, redirected "+
-				"or retrying", name)
+		if !can.Has(state) {
+			return s, fmt.Errorf("a URL in state %q cannot be %s", name, cannot)
 		}
 		s.States |= storage.In(state)
 	}
@@ -127,7 +144,25 @@ func (q *Retry) Selection() (s sweep.Selection, err error) {
 	return s, s.OfSeed(q.Seed, q.Tag)
 }
 
-// RetryReport reports the progress of a retry. It is one line of the response; the last one has
+// urls returns the URLs in canonical form and sorted, and sets the host if it is the same of all.
+func (q *Retry) urls() (list []string, err error) {
+	hosts := make(map[string]bool)
+	for _, text := range q.URLs {
+		u, err := weburl.Parse(text)
+		if err != nil {
+			return nil, fmt.Errorf("URL %.80q: %w", text, err)
+		}
+		list, hosts[u.Host()] = append(list, u.String()), true
+	}
+	if len(hosts) == 1 && q.Host == "" {
+		for q.Host = range hosts {
+		}
+	}
+	slices.Sort(list)
+	return list, nil
+}
+
+// RetryReport reports the progress of a retry or a drop. It is one line of the response; the last one has
 // Done or Error.
 type RetryReport struct {
 	sweep.Retried
@@ -135,9 +170,29 @@ type RetryReport struct {
 	Error string `json:"error,omitempty"` // why there are no further reports
 }
 
-// retryRequest is the request for a retry.
-type retryRequest struct {
-	Body Retry
+// Drop selects the URLs to leave out: those that match all fields that are set.
+type Drop struct {
+	States   []string     `json:"states,omitempty" maxItems:"6"`
+	Reasons  []ReasonName `json:"reasons,omitempty" maxItems:"64" doc:"in their state for one of these reasons"`
+	Statuses []int        `json:"statuses,omitempty" maxItems:"64" doc:"whose last response had one of these"`
+	Host     string       `json:"host,omitempty" maxLength:"512" doc:"of this host"`
+	Pattern  string       `json:"pattern,omitempty" maxLength:"1024" doc:"that match this regular expression (RE2)"`
+	Contains string       `json:"contains,omitempty" maxLength:"2048" doc:"with this in the URL"`
+	Seed     string       `json:"seed,omitempty" maxLength:"2048" doc:"pages of this seed"`
+	Tag      string       `json:"tag,omitempty" maxLength:"64" doc:"pages of seeds with this tag"`
+	URLs     []string     `json:"urls,omitempty" maxItems:"1000" doc:"these"`
+	DryRun   bool         `json:"dry_run,omitempty" doc:"only count them"`
+	Fetched  []FetchedIn  `json:"-"`
+	Drops    bool         `json:"-"`
+}
+
+// TransformSchema is that of Retry, with other states.
+func (Drop) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+	states := s.Properties["states"]
+	states.Items = enumOf([]string{"queued", "retrying", "failed", "denied", "redirected", "fetched"})
+	states.Items.PrecomputeMessages()
+	states.Description = "in one of these states; absent: queued and retrying, or with urls any"
+	return selectionSchema(s)
 }
 
 func retryAPI(s *Server, api huma.API) {
@@ -148,16 +203,29 @@ func retryAPI(s *Server, api huma.API) {
 		"apply as usual. The command is on disk before the first report; reports are sent while the URLs are " +
 		"searched in the background, and the last one has done or error. " +
 		"If a client disconnects, only the reports end. After a restart the crawl continues with it."
-	Handle(api, op, func(ctx context.Context, in *retryRequest) (*huma.StreamResponse, error) {
-		selection, err := in.Body.Selection()
-		if err != nil {
-			return nil, errQuery{err}
-		}
-		if d := s.divided(ctx); d != nil {
-			return s.stream(func(t *Stream) error { return retryOf(ctx, d, t, &in.Body) }), nil
-		}
-		return s.stream(func(t *Stream) error { return s.retryURLs(ctx, t, selection, in.Body.DryRun) }), nil
+	Handle(api, op, func(ctx context.Context, in *struct{ Body Retry }) (*huma.StreamResponse, error) {
+		return answerRetry(ctx, s, in.Body)
 	})
+	op = streams[RetryReport](api, Operation("POST", "/urls/drop", "urls-drop", "Leave URLs out",
+		append(bodyErrors(), http.StatusNotFound)...))
+	op.Description = "The URLs are excluded, and not fetched when they are found again. A request in flight may " +
+		"finish. What is in the output stays. A retry of the reason operator undoes it. Else it is like a retry."
+	Handle(api, op, func(ctx context.Context, in *struct{ Body Drop }) (*huma.StreamResponse, error) {
+		q := Retry(in.Body)
+		q.Drops = true
+		return answerRetry(ctx, s, q)
+	})
+}
+
+func answerRetry(ctx context.Context, s *Server, q Retry) (*huma.StreamResponse, error) {
+	selection, err := q.Selection()
+	if err != nil {
+		return nil, errQuery{err}
+	}
+	if d := s.divided(ctx); d != nil {
+		return s.stream(func(t *Stream) error { return retryOf(ctx, d, t, &q) }), nil
+	}
+	return s.stream(func(t *Stream) error { return s.retryURLs(ctx, t, selection, q.DryRun) }), nil
 }
 
 func (s *Server) retryURLs(ctx context.Context, t *Stream, selection sweep.Selection, dry bool) error {
@@ -182,7 +250,11 @@ func (c *Client) Retry(ctx context.Context, q Retry, each func(sweep.Retried) er
 	var last RetryReport
 	encoded, err := json.Marshal(q)
 	if err == nil {
-		err = eachReport(ctx, c, "/api/v1/urls/retry", nil, bytes.NewReader(encoded), func(r *RetryReport) error {
+		path := "/api/v1/urls/retry"
+		if q.Drops {
+			path = "/api/v1/urls/drop"
+		}
+		err = eachReport(ctx, c, path, nil, bytes.NewReader(encoded), func(r *RetryReport) error {
 			last = *r
 			return each(r.Retried)
 		})

@@ -9,15 +9,16 @@ import { list, parse } from "./list.js";
 
 const states = ["", "queued", "fetched", "redirected", "failed", "denied", "excluded", "retrying"];
 export const canPutBack = ["failed", "denied", "excluded", "redirected", "retrying"];
+const canDrop = ["queued", "retrying", "failed", "denied", "redirected", "fetched"];
 
 export const urlColumns = [
   { title: "URL", cell: (u) => urlLink(u.url) }, { title: "State", cell: (u) => u.state }, { title: "Why", cell: (u) => [u.reason, u.note].filter(Boolean).join(": ") },
   { title: "Status", number: true, cell: (u) => String(u.status || "") }, { title: "Found on", cell: (u) => (u.via ? urlLink(u.via) : u.seed ? "a seed" : "") }, { title: "Fetched", number: true, cell: (u) => time(u.last_fetched) },
 ];
 
-// selection is what the API puts back for what is shown; null if it has no such selection.
-export function selection({ host, state, reason, status, contains, seed, tag }) {
-  if (state && !canPutBack.includes(state)) return null;
+// selection is what the API puts back, or drops, for what is shown; null if it has no such selection.
+export function selection({ host, state, reason, status, contains, seed, tag }, states = canPutBack) {
+  if (state && !states.includes(state)) return null;
   const wanted = {};
   if (host) wanted.host = host;
   if (state) wanted.states = [state];
@@ -32,6 +33,26 @@ export function selection({ host, state, reason, status, contains, seed, tag }) 
 // hostOf is the name of the host of a URL, as the lists of hosts have it.
 const hostOf = (u) => new URL(u.url).hostname.replace(/^\[(.*)\]$/, "$1");
 
+// change has the API put URLs back or drop them.
+async function change(what, wanted) {
+  const last = await post(`/api/v1/urls/${what}`, wanted);
+  if (last.error) throw new Error(last.error);
+  return last;
+}
+
+const leftOut = "They are excluded: not fetched, also when they are found again. A request in flight may finish. The output stays. A retry of the reason operator undoes it.";
+
+const atOnce = 30; // URLs of any length have room in a request
+
+// dropChosen drops URLs host by host, so that no more than their hosts are searched.
+async function dropChosen(chosen) {
+  let dropped = 0;
+  for (const urls of Object.values(Object.groupBy(chosen.map((u) => u.url), (url) => new URL(url).hostname))) {
+    for (let i = 0; i < urls.length; i += atOnce) dropped += (await change("drop", { urls: urls.slice(i, i + atOnce) })).dropped ?? 0;
+  }
+  return { done: `${count(dropped)} of ${count(chosen.length)} URLs were dropped` };
+}
+
 const later = "Delays, backoffs and robots.txt apply as usual.";
 
 // chosenActions are the buttons for URLs that are chosen: they, or their hosts unless those have a page of their own around the list.
@@ -40,6 +61,7 @@ function chosenActions(shared, chosen, withHosts) {
   const text = `Those that failed, were denied or excluded, or redirected, are due at once; others stay as they are. ${later}`;
   return [
     command(shared, "Retry chosen", { title: `Put ${some} back into ${chosen.length === 1 ? "its queue" : "their queues"}?`, text }, () => addURLs(chosen.map((u) => u.url).join("\n"), true), "main"),
+    command(shared, "Drop chosen", { title: `Drop ${some}?`, text: leftOut }, () => dropChosen(chosen), "danger"),
     ...(withHosts ? commandHosts(shared, [...new Set(chosen.map(hostOf))], ["Pause hosts", "Resume hosts", "Set delay of hosts"]).waits : []),
   ];
 }
@@ -51,18 +73,24 @@ export function actions(shared, withHosts) {
     const selected = selection(wanted);
     const made = [];
     if (selected) {
-      const retry = async (more) => {
-        const last = await post("/api/v1/urls/retry", { ...selected, ...more });
-        if (last.error) throw new Error(last.error);
-        return last;
-      };
       made.push(command(shared, "Retry these", async () => {
-        const { back } = await retry({ dry_run: true });
+        const { back } = await change("retry", { ...selected, dry_run: true });
         return { title: back === 1 ? "Put 1 URL back into its queue?" : `Put ${count(back)} URLs back into their queues?`, text: `These are all that failed, were denied or excluded, redirected, or wait for another attempt, and match. They are due at once. ${later}` };
       }, async () => {
-        const last = await retry({});
+        const last = await change("retry", selected);
         return { done: `${count(last.back)} of ${count(last.looked)} inspected URLs were put back` };
       }, "main"));
+    }
+    const dropped = selection(wanted, canDrop);
+    if (dropped) {
+      made.push(command(shared, "Drop these", async () => {
+        const last = await change("drop", { ...dropped, dry_run: true });
+        const n = last.dropped ?? 0;
+        return { title: `Drop ${n === 1 ? "1 URL" : `${count(n)} URLs`}?`, text: `These are all that ${wanted.state ? `are ${wanted.state}` : "wait"} and match. ${leftOut}` };
+      }, async () => {
+        const last = await change("drop", dropped);
+        return { done: `${count(last.dropped ?? 0)} of ${count(last.looked)} inspected URLs were dropped` };
+      }, "danger"));
     }
     if (selected?.host && Object.keys(selected).length === 1) {
       made.push(command(shared, "Delete these", async () => {
