@@ -113,7 +113,7 @@ test-cluster: ## run the long tests of a cluster (build tag cluster): servers an
 	CGO_ENABLED=1 go test -race -tags cluster -run '^TestCluster' -count 1 -timeout 30m -v ./internal/cluster/membership ./internal/cluster/natsconn ./internal/cluster/shards ./cmd/amble
 
 .PHONY: conformance
-conformance: ## grade this crawler and others by crawlcheck, for docs/CONFORMANCE.md; ARGS='wget scrapy'; needs their package managers, takes hours
+conformance: ## grade this crawler and others by crawlcheck, for docs/CONFORMANCE.md; ARGS='wget scrapy', RUNS=3, JOBS=4; needs their package managers and an hour
 	.ci/conformance/run $(ARGS)
 
 .PHONY: pictures
