@@ -100,7 +100,7 @@ func refreshed(first string, then func(*host) http.Handler) func(*host) {
 func judgeRefreshed(e *evidence) {
 	l := e.page(e.host(), "/robots.txt")
 	if len(l) < 2 {
-		e.missing("it fetched the robots.txt " + plural(len(l), "time") + "; its lifetime is a minute, or a day at most")
+		e.missing("it fetched the robots.txt " + plural(len(l), "time") + "; it may be kept for a minute, or a day")
 		return
 	}
 	for _, q := range after(e.under("/~/shut"), l[1].End) {
