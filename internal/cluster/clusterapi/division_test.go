@@ -252,6 +252,7 @@ func operations() map[string]struct {
 		"urls-one":     {"GET", "/url?url=" + page, "", 503},
 		"urls-add":     {}, // it waits a minute: see TestListWhileNodeLeaves
 		"urls-retry":   {"POST", "/urls/retry", `{"states":["failed"]}`, "give it again"},
+		"urls-drop":    {"POST", "/urls/drop", `{"states":["failed"]}`, "give it again"},
 		"urls-delete":  {"POST", "/urls/delete", `{"all":true}`, lacks},
 		"export-urls":  {"GET", "/export", "", 503},
 		"export-hosts": {"GET", "/export/hosts", "", 503},

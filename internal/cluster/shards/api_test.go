@@ -236,6 +236,18 @@ func TestAPI(t *testing.T) {
 			!other.refused.Load() && !strings.Contains(text, fmt.Sprintf(`"back":%d`, 3*hosts-1)) {
 			t.Error(text)
 		}
+		drop := func(body string) (dropped int) {
+			_, text, _ := other.call("POST", "/api/v1/urls/drop", body)
+			_, number, _ := strings.Cut(text[strings.LastIndex(text, `{"looked"`):], `"dropped":`)
+			_, _ = fmt.Sscanf(number, "%d", &dropped)
+			if !strings.Contains(text, `"done":true`) {
+				t.Error(text)
+			}
+			return dropped
+		}
+		if n := drop(`{"states":["fetched"],"dry_run":true}`); n < hosts && !other.refused.Load() {
+			t.Errorf("%d pages of all hosts can be left out", n)
+		}
 		if status, text, _ := other.call("POST", "/api/v1/optouts",
 			`{"scope":"domain","value":"ring5.test"}`); status != http.StatusOK {
 			t.Error(text)
