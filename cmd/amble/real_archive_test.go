@@ -24,10 +24,11 @@ const (
 	pythonIndexer = "cdxj-indexer==1.5.0"
 	pythonReplay  = "pywb"
 	nodeWarcio    = "warcio@2.4.11"
+	javaWARC      = "org.netpreserve:jwarc:0.32.0"
 )
 
 // TestRealArchive stores real documentation in WARC files and lets programs of others read them:
-// warcio and cdxj-indexer of the Python Package Index, warcio of npm, and pywb, which serves the
+// warcio and cdxj-indexer of the Python Package Index, warcio of npm, jwarc of Maven, and pywb, which serves the
 // pages again. What they come from decides where a reader can be had; where one cannot, its part of
 // the test is skipped and says so.
 func TestRealArchive(t *testing.T) {
@@ -53,6 +54,7 @@ func TestRealArchive(t *testing.T) {
 	compareSizes(t, sites, files, len(fetched))
 	t.Run("Python", func(t *testing.T) { readWithPython(t, files, ours) })
 	t.Run("Node", func(t *testing.T) { readWithNode(t, files, ours) })
+	t.Run("Java", func(t *testing.T) { readWithJava(t, files, ours) })
 	t.Run("Replay", func(t *testing.T) { replay(t, c, files, ours) })
 }
 
@@ -184,6 +186,32 @@ func readWithNode(t *testing.T, files []string, ours []warc.Entry) {
 	}
 	text := must.Get(os.ReadFile(index))(t)
 	sameEntries(t, "npm warcio", asOurs(parseIndex(t, string(text))), ours)
+}
+
+// readWithJava lets jwarc validate the files, and compares what it lists.
+func readWithJava(t *testing.T, files []string, ours []warc.Entry) {
+	dir := t.TempDir()
+	if output, err := command(t, 10*time.Minute, "mvn", "-q", "-B", "dependency:copy", "-Dartifact="+javaWARC,
+		"-DoutputDirectory="+dir); err != nil {
+		t.Skipf("%s cannot be had: %v\n%s", javaWARC, err, tail(output))
+	}
+	jars := must.Get(filepath.Glob(filepath.Join(dir, "*.jar")))(t)
+	jwarc := func(name string) string {
+		t.Helper()
+		arguments := append([]string{"-jar", jars[0], name}, files...)
+		output, err := command(t, 5*time.Minute, "java", arguments...)
+		if err != nil {
+			t.Fatalf("jwarc %s: %v\n%s", name, err, tail(output))
+		}
+		return output
+	}
+	jwarc("validate")
+	listed := jwarc("ls")
+	answers := strings.Count(listed, " response ") + strings.Count(listed, " revisit ")
+	if answers != len(ours) {
+		t.Errorf("jwarc lists %d responses, the index has %d", answers, len(ours))
+	}
+	t.Logf("jwarc: %d responses, valid", answers)
 }
 
 // asOurs gives lines the spellings in which ours are. The npm package makes simpler keys, and
