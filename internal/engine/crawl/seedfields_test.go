@@ -102,28 +102,28 @@ func checkSeedField(t *testing.T, serve func(...testweb.Site) *testweb.Web, fiel
 	}
 }
 
-// TestSeedRecrawl crawls for a day and a bit: a seed that says so each hour, one never again, and one by the rule of
-// the crawl.
+// TestSeedRecrawl crawls for four hours and a bit: a seed that says so each ten minutes, one never again, and one by
+// the rule of the crawl.
 func TestSeedRecrawl(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
-		web := serve(site("hourly.test", "", nil, nil), site("never.test", "", nil, nil),
-			site("daily.test", "", nil, nil))
+		web := serve(site("often.test", "", nil, nil), site("never.test", "", nil, nil),
+			site("rarely.test", "", nil, nil))
 		o := recrawling(t, web)
-		o.Recrawl.Policy, o.Recrawl.Interval = recrawl.Fixed, 24*time.Hour
-		o.Recrawl.Min, o.Recrawl.Max = time.Minute, 48*time.Hour
+		o.Recrawl.Policy, o.Recrawl.Interval = recrawl.Fixed, 4*time.Hour
+		o.Recrawl.Min, o.Recrawl.Max = time.Minute, 8*time.Hour
 		e := must.Get(Open(o, testLog(t)))(t)
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Hour)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Hour)
 		defer cancel()
 		must.Get(e.Run(ctx, []Seed{
-			givenAs(t, web.URL("hourly.test", "/")+" recrawl=1h"),
+			givenAs(t, web.URL("often.test", "/")+" recrawl=10m"),
 			givenAs(t, web.URL("never.test", "/")+" recrawl=never"),
-			givenAs(t, web.URL("daily.test", "/")),
+			givenAs(t, web.URL("rarely.test", "/")),
 		}))(t)
 		must.Do(t, e.Close())
 		visits := func(host string) int { return pagesOf(web, host)["/"] }
-		if h, n, d := visits("hourly.test"), visits("never.test"), visits("daily.test"); h < 20 || n != 1 || d != 2 {
-			t.Errorf("%d visits of the hourly seed, %d, %d of the others; want 20 or more, 1, 2", h, n, d)
+		if h, n, d := visits("often.test"), visits("never.test"), visits("rarely.test"); h < 20 || n != 1 || d != 2 {
+			t.Errorf("%d visits of the seed of ten minutes, %d, %d of the others; want 20 or more, 1, 2", h, n, d)
 		}
 	})
 }
