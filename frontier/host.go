@@ -154,8 +154,10 @@ type View struct {
 	AtRest   bool   // it is in none of the states of hosts with work: it has recrawls at most
 	Left     int    // URLs that wait
 	InFlight int    // requests
-	Address  netip.Addr
-	Group    string // of an active host; empty: none, or not known yet
+	// Requisites are those of Left, as of the last commit, that pages are made of.
+	Requisites int
+	Address    netip.Addr
+	Group      string // of an active host; empty: none, or not known yet
 
 	Until  time.Time     // when the next URL that waits is fetched, if nothing changes; zero: an event decides
 	Next   time.Time     // the same; if only recrawls wait, when the next of them is made
@@ -224,6 +226,7 @@ func (s *scheduler) view(h *host, now instant, v *View) {
 		Paused: h.waitReason == politeness.ReasonPause && h.workAt > s.instant(s.clock), Budget: s.budgets.isOver(h),
 		Wall: h.closed.wall(), AtRest: h.state == empty || h.state == recrawlOnly || h.state == waitingToRecrawl,
 	}
+	v.Requisites = int(s.budgets.requisites[h.id])
 	if a := h.active; a != nil {
 		v.Name, v.InFlight, v.Address, v.Group = a.name, a.inFlight, a.pinned, a.groupName()
 		if a.loaded {

@@ -61,6 +61,10 @@ func printPlan(w io.Writer, p *inspect.RecrawlPlan) error {
 		fmt.Fprintf(w, "Their copies are up to date for %s of the time, by importance.\n", console.Percent(p.Freshness))
 	}
 	fmt.Fprintf(w, "Recrawls so far: %s.\n", console.Unchanged(p.Yield))
+	if p.Requisites > 0 {
+		fmt.Fprintf(w, "%s of them are what pages are made of, each a request of its own: those of one host take %s.\n",
+			console.Grouped(p.Requisites), console.Span(time.Duration(p.RequisitesTake*float64(time.Second))))
+	}
 	if p.Inspected < p.Known {
 		fmt.Fprintf(w, "%s of %s were inspected, evenly: counts of hosts are estimates, "+
 			"and the lists are of these.\n", console.Grouped(p.Inspected), console.Plural(p.Known, "host"))

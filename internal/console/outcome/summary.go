@@ -196,9 +196,13 @@ func RequisiteRows(s crawl.Status) [][]string {
 	if r == nil {
 		return nil
 	}
+	takes := ""
+	if s.RequisitesFinish > 0 {
+		takes = ", which takes " + console.Span(time.Duration(s.RequisitesFinish*float64(time.Second)))
+	}
 	return [][]string{{"requisites", console.Grouped(r["fetched"]), fmt.Sprintf(
-		"of these URLs are what pages are made of; %s wait, %s are missing",
-		console.Grouped(r["queued"]+r["retrying"]), console.Grouped(r["failed"]+r["denied"]+r["excluded"]))}}
+		"of these URLs are what pages are made of; %s wait%s, %s are missing",
+		console.Grouped(r["queued"]+r["retrying"]), takes, console.Grouped(r["failed"]+r["denied"]+r["excluded"]))}}
 }
 
 // Queued returns how many URLs wait.

@@ -120,3 +120,22 @@ func TestManyPostponedHosts(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+// TestRequisiteRows: a status says what requisites cost that wait, and nothing of a crawl without any.
+func TestRequisiteRows(t *testing.T) {
+	for _, test := range []struct {
+		status crawl.Status
+		want   string
+	}{
+		{crawl.Status{}, "[]"},
+		{crawl.Status{Requisites: map[string]int{"fetched": 5, "queued": 79, "retrying": 1, "denied": 2, "failed": 1},
+			RequisitesFinish: 80}, "[[requisites 5 of these URLs are what pages are made of; 80 wait, " +
+			"which takes 1m 20s, 3 are missing]]"},
+		{crawl.Status{Requisites: map[string]int{"fetched": 1200}},
+			"[[requisites 1,200 of these URLs are what pages are made of; 0 wait, 0 are missing]]"},
+	} {
+		if got := fmt.Sprint(RequisiteRows(test.status)); got != test.want {
+			t.Errorf("%s, want %s", got, test.want)
+		}
+	}
+}

@@ -116,6 +116,7 @@ func (s *Status) Add(more *Status) {
 	s.OptOuts = max(s.OptOuts, more.OptOuts) // all parts have the same
 	s.PagesPerSec, s.BytesPerSec = s.PagesPerSec+more.PagesPerSec, s.BytesPerSec+more.BytesPerSec
 	s.Finish = max(s.Finish, more.Finish)
+	s.RequisitesFinish = max(s.RequisitesFinish, more.RequisitesFinish)
 	s.Slowest = append(slices.Clip(s.Slowest), more.Slowest...)
 	slices.SortStableFunc(s.Slowest, func(a, b SlowHost) int { return cmp.Compare(b.Finish, a.Finish) })
 	s.Slowest = s.Slowest[:min(len(s.Slowest), slowestListed)]

@@ -29,11 +29,13 @@ type Status struct {
 	Hosts   int            `json:"hosts"` // known
 	// Requisites are those of URLs that are no pages, but what pages are made of; absent: there are none.
 	Requisites map[string]int `json:"requisites,omitempty"`
-	HostStates map[string]int `json:"host_states"`
-	Held       map[string]int `json:"held,omitempty"` // hosts whose robots.txt holds all waiting URLs, by reason
-	InFlight   int            `json:"in_flight"`
-	Requests   uint64         `json:"requests"` // over all runs
-	Bytes      uint64         `json:"bytes"`    // over all runs
+	// RequisitesFinish is how long those take that wait, at the delays in force: of the host that takes longest.
+	RequisitesFinish float64        `json:"requisites_finish_seconds,omitempty"`
+	HostStates       map[string]int `json:"host_states"`
+	Held             map[string]int `json:"held,omitempty"` // hosts whose robots.txt holds all waiting URLs, by reason
+	InFlight         int            `json:"in_flight"`
+	Requests         uint64         `json:"requests"` // over all runs
+	Bytes            uint64         `json:"bytes"`    // over all runs
 
 	Run Rates `json:"run"`
 	// Traps are links of this run that were refused, by reason; Statuses the responses of this run
@@ -165,6 +167,7 @@ func (r *reporter) publish(s Status, now time.Time) {
 	found := r.surveyor.Found()
 	s.Started, s.HostStates, s.Held = r.started, found.States, found.Held
 	s.Finish, s.Slowest, s.Parked = found.FinishIn(s.Limits.MaxRate), found.Slowest, found.Parked
+	s.RequisitesFinish = found.Requisites
 	s.Walls, s.WallMakers, s.Slowdowns = found.Walls, found.Makers, r.slow.Found
 	s.DeadSeeds = r.dead.Found()
 	if s.State != r.state {

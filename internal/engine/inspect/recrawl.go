@@ -16,7 +16,12 @@ import (
 type RecrawlPlan struct {
 	Pages int `json:"pages"` // pages in the plan
 	// of these, the pages with the policies fixed, nutch and stormcrawler
-	Plain   int     `json:"plain"`
+	Plain int `json:"plain"`
+	// Requisites are those of Pages that are no pages, but what pages are made of. Each is a request of its own: those
+	// of the host that has most take so long, at its delay.
+	Requisites     int     `json:"requisites,omitempty"`
+	RequisitesTake float64 `json:"requisites_take_seconds,omitempty"`
+
 	Hosts   int     `json:"hosts"`          // hosts in the plan
 	Overdue int     `json:"overdue_hosts"`  // hosts with an overdue recrawl
 	Budget  float64 `json:"budget_per_day"` // of all shards of a cluster; 0: no limit
@@ -157,6 +162,10 @@ func (v *records) recrawlHosts(ctx context.Context, r *RecrawlPlan, most int) (l
 	}
 	err = v.someHosts(ctx, r, func(h *storage.Host) error {
 		b := h.Backlog()
+		if n := h.Requisites[storage.Fetched]; n > 0 && v.o.Politeness != nil {
+			r.Requisites += int(n)
+			r.RequisitesTake = max(r.RequisitesTake, float64(n)*v.o.Politeness(h.Name).Delay.Seconds())
+		}
 		if h.Of(storage.Fetched) > b.Recrawls {
 			r.Unplanned++
 		}
@@ -171,7 +180,7 @@ func (v *records) recrawlHosts(ctx context.Context, r *RecrawlPlan, most int) (l
 		return nil
 	})
 	if r.Inspected < r.Known {
-		for _, count := range []*int{&r.Unplanned, &r.Hosts, &r.Overdue} {
+		for _, count := range []*int{&r.Unplanned, &r.Hosts, &r.Overdue, &r.Requisites} {
 			*count = int(math.Round(float64(*count) * float64(r.Known) / float64(r.Inspected)))
 		}
 	}

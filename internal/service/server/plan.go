@@ -36,6 +36,7 @@ func addPlan(to, more *inspect.RecrawlPlan) {
 	to.Pages, to.Plain, to.Hosts, to.Overdue = to.Pages+more.Pages, to.Plain+more.Plain, to.Hosts+more.Hosts,
 		to.Overdue+more.Overdue
 	to.Budget, to.Visits = more.Budget, to.Visits+more.Visits
+	to.Requisites, to.RequisitesTake = to.Requisites+more.Requisites, max(to.RequisitesTake, more.RequisitesTake)
 	to.Unplanned, to.Known, to.Inspected = to.Unplanned+more.Unplanned, to.Known+more.Known, to.Inspected+more.Inspected
 	to.Largest = append(to.Largest, more.Largest...)
 	slices.SortStableFunc(to.Largest, func(a, b inspect.HostRecrawls) int { return cmp.Compare(b.Pages, a.Pages) })

@@ -23,7 +23,9 @@ type Survey struct {
 	Slowest []SlowHost     // the last hosts to be done, that one first
 	Walls   map[string]int // hosts behind a wall, by its kind
 	Makers  map[string]int // the same by its maker; UnknownMaker: nobody knows
-	Parked  int            // hosts that demand to be left alone for very long, or whose walls do not end
+	// Requisites is the seconds until the last of what pages are made of is fetched, at the delays in force.
+	Requisites float64
+	Parked     int // hosts that demand to be left alone for very long, or whose walls do not end
 
 	finish float64        // seconds until the last host is done that this run does not postpone
 	left   uint64         // URLs that wait of the hosts that it does not postpone
@@ -171,6 +173,7 @@ func (s *Surveyor) count(w *frontier.View, now time.Time, postponedAfter time.Du
 	if w.Left == 0 {
 		return
 	}
+	s.begun.Requisites = max(s.begun.Requisites, float64(w.Requisites)*w.Delay.Seconds())
 	if w.Parked {
 		s.begun.Parked++
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/engine/inspect"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -22,5 +23,20 @@ func TestSlowestHosts(t *testing.T) {
 				t.Errorf("of %d hosts the %dth takes %v", n, i+1, w.Finish)
 			}
 		}
+	}
+}
+
+// TestRequisitesTakeTime: 80 images of a host at a delay of a second take 80 seconds, whatever other hosts have.
+func TestRequisitesTakeTime(t *testing.T) {
+	s := Surveyor{begun: Survey{States: map[string]int{}, table: new(inspect.Table)}}
+	for _, w := range []frontier.View{
+		{Host: 1, Left: 3, Requisites: 3, Delay: 10 * time.Second},
+		{Host: 2, Left: 90, Requisites: 80, Delay: time.Second},
+		{Host: 3, Left: 500, Delay: time.Minute},
+	} {
+		s.count(&w, time.Unix(1, 0), time.Hour)
+	}
+	if s.begun.Requisites != 80 {
+		t.Errorf("%v s", s.begun.Requisites)
 	}
 }
