@@ -14,6 +14,7 @@ import (
 
 	urlfrontierpb "github.com/amble-crawler/amble/internal/modules/urlfrontier/proto"
 	"github.com/amble-crawler/amble/internal/testing/must"
+	"github.com/amble-crawler/amble/internal/testing/testkit"
 )
 
 // client is a client of the service by grpc-go.
@@ -59,7 +60,7 @@ func try[R any, P interface {
 	*R
 	proto.Message
 }](c *client, name string, request proto.Message) (P, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	response := P(new(R))
 	return response, c.conn.Invoke(ctx, "/urlfrontier.URLFrontier/"+name, request, response)
@@ -94,7 +95,7 @@ func tryList[R any, P interface {
 	*R
 	proto.Message
 }](c *client, name string, request proto.Message) (list []P, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	stream := c.open(ctx, name)
 	if err := errors.Join(stream.SendMsg(request), stream.CloseSend()); err != nil {
@@ -146,7 +147,7 @@ func exchange[A any, PA interface {
 	proto.Message
 }, M proto.Message](c *client, name string, messages []M) (acks []PA) {
 	c.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	stream := c.open(ctx, name)
 	sent := make(chan error, 1)
