@@ -82,7 +82,7 @@ func verify(d *database) error {
 	var damage error
 	w := boltfile.Walk{
 		Ctx: context.Background(), File: d.File, Meta: boltfile.Newest(metas),
-		Leaves: func(bucket string) bool { return verified(d, bucket) },
+		Leaves: verified(d),
 		Report: func(bucket, text string) {
 			if damage == nil {
 				damage = fmt.Errorf("%w: %s", ErrCorrupt, pageText(bucket, text))
@@ -92,14 +92,17 @@ func verify(d *database) error {
 	return errors.Join(w.Run(), damage)
 }
 
-// verified reports whether Open reads all rows of a bucket.
-func verified(d *database, bucket string) bool {
-	switch bucket {
-	case string(bucketMeta), string(bucketMark), string(bucketScope), string(bucketName):
-		return true
-	}
+// verified returns which buckets Open reads all rows of.
+func verified(d *database) func(bucket string) bool {
 	info, err := d.File.Stat()
-	return err == nil && info.Size() <= smallFile
+	all := err == nil && info.Size() <= smallFile
+	return func(bucket string) bool {
+		switch bucket {
+		case string(bucketMeta), string(bucketMark), string(bucketScope), string(bucketName):
+			return true
+		}
+		return all
+	}
 }
 
 // verifyRows checks the checksums of the rows that verified names. Robots records are left out: one that
@@ -108,9 +111,10 @@ func verifyRows(d *database) error {
 	if !d.Summed {
 		return nil
 	}
+	read := verified(d)
 	return d.View(func(tx *txn) error {
 		return tx.Buckets(func(name []byte, b *bucket) error {
-			if !verified(d, string(name)) || bytes.Equal(name, bucketRobots) || bytes.Equal(name, bucketRobotsHistory) {
+			if !read(string(name)) || bytes.Equal(name, bucketRobots) || bytes.Equal(name, bucketRobotsHistory) {
 				return nil
 			}
 			return b.Each(func(_, _ []byte) error { return nil })
