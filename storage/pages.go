@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 
 	"github.com/amble-crawler/amble/internal/system"
 	"github.com/amble-crawler/amble/storage/internal/boltfile"
@@ -96,13 +97,8 @@ func verify(d *database) error {
 func verified(d *database) func(bucket string) bool {
 	info, err := d.File.Stat()
 	all := err == nil && info.Size() <= smallFile
-	return func(bucket string) bool {
-		switch bucket {
-		case string(bucketMeta), string(bucketMark), string(bucketScope), string(bucketName):
-			return true
-		}
-		return all
-	}
+	always := []string{string(bucketMeta), string(bucketMark), string(bucketScope), string(bucketName)}
+	return func(bucket string) bool { return all || slices.Contains(always, bucket) }
 }
 
 // verifyRows checks the checksums of the rows that verified names. Robots records are left out: one that

@@ -76,7 +76,8 @@ func freeAddress(b *testing.B) string {
 func (s *scale) amble(arguments ...string) *exec.Cmd {
 	for _, setting := range []string{"data_dir=" + s.dir, "scope.mode=any", "fetch.allow_private=true",
 		"fetch.resolver=" + s.web.ResolverAddr(), "fetch.contact=bot@one.example", "politeness.delay=1s",
-		"politeness.ip_rate=0", "politeness.per_ip=64", "output.format=none", "server.listen=" + s.api, "log.level=error"} {
+		"politeness.ip_rate=0", "politeness.per_ip=64", "output.format=none", "server.listen=" + s.api,
+		"log.level=error"} {
 		arguments = append(arguments, "--set", setting)
 	}
 	command := exec.Command(os.Args[0], arguments...)
