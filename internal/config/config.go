@@ -147,7 +147,7 @@ type Archive struct {
 	Requisites bool `mapstructure:"requisites"`
 	PerPage    int  `mapstructure:"requisites_per_page" range:"1..1000"`
 
-	Dedupe      string        `mapstructure:"dedupe"`
+	Dedupe      string        `mapstructure:"dedupe" is:"path"`
 	DedupeDelay time.Duration `mapstructure:"dedupe_delay" range:"10ms..1h"`
 }
 
@@ -188,13 +188,11 @@ func (c *Config) OutputDir() string {
 	return c.Output.Dir
 }
 
-// resolvePaths makes relative paths relative to the directory of the config file.
+// resolvePaths makes relative paths relative to the directory of the config file. URLs stay.
 func (c *Config) resolvePaths() {
-	if c.file == "" {
-		return
-	}
 	for _, s := range settings() {
-		if path := s.field(c); s.is("path") && path.String() != "" && !filepath.IsAbs(path.String()) {
+		path, isPath := s.field(c), s.is("path") && c.file != ""
+		if isPath && path.String() != "" && !filepath.IsAbs(path.String()) && !strings.Contains(path.String(), "://") {
 			path.SetString(filepath.Join(filepath.Dir(c.file), path.String()))
 		}
 	}

@@ -184,13 +184,19 @@ func TestFileInTheWorkingDirectory(t *testing.T) {
 func TestPathsAreRelativeToTheFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "amble.yaml")
-	body := "data_dir: db\ncrawl:\n  seeds_file: ../seeds.txt\noutput:\n  dir: /srv/pages\n"
+	body := "data_dir: db\ncrawl:\n  seeds_file: ../seeds.txt\noutput:\n  dir: /srv/pages\n" +
+		"archive:\n  dedupe: old/a.cdxj\n"
 	must.Do(t, os.WriteFile(path, []byte(body), 0o644))
 	c := must.Get(Load(path, nil, nil))(t)
-	got := []string{c.DataDir, c.Crawl.SeedsFile, c.Output.Dir}
-	want := []string{filepath.Join(dir, "db"), filepath.Join(filepath.Dir(dir), "seeds.txt"), "/srv/pages"}
+	got := []string{c.DataDir, c.Crawl.SeedsFile, c.Output.Dir, c.Archive.Dedupe}
+	want := []string{filepath.Join(dir, "db"), filepath.Join(filepath.Dir(dir), "seeds.txt"), "/srv/pages",
+		filepath.Join(dir, "old", "a.cdxj")}
 	if !slices.Equal(got, want) {
 		t.Errorf("paths %q, want %q", got, want)
+	}
+	const server = "http://localhost:8080/news/cdx"
+	if c = must.Get(Load(path, []string{"archive.dedupe=" + server}, nil))(t); c.Archive.Dedupe != server {
+		t.Errorf("the URL of an index became %q", c.Archive.Dedupe)
 	}
 }
 
