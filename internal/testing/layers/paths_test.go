@@ -1,11 +1,9 @@
 package layers
 
 import (
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"testing"
 )
 
@@ -13,10 +11,7 @@ import (
 func TestPaths(t *testing.T) {
 	path := regexp.MustCompile("`([a-z_0-9]+/[a-z_0-9/]*\\.go)`")
 	found := 0
-	err := filepath.WalkDir("../../..", func(page string, d fs.DirEntry, err error) error {
-		if err != nil || !strings.HasSuffix(page, ".md") {
-			return err
-		}
+	err := walkFiles(".md", func(page string) error {
 		text, err := os.ReadFile(page)
 		for _, m := range path.FindAllSubmatch(text, -1) {
 			found++

@@ -47,13 +47,27 @@ func readSource(t *testing.T) []sourceFile {
 	return files
 }
 
+// walkFiles calls visit with every file of the repository whose name has the suffix. What make builds is not part of
+// it: bin may hold a copy of the source.
+func walkFiles(suffix string, visit func(path string) error) error {
+	const root = "../../.."
+	return filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case path == filepath.Join(root, "bin"):
+			return filepath.SkipDir
+		case d.IsDir() || !strings.HasSuffix(path, suffix):
+			return nil
+		}
+		return visit(path)
+	})
+}
+
 // parseSource parses all files of the repository, once for all tests.
 var parseSource = sync.OnceValues(func() (files []sourceFile, err error) {
 	set := token.NewFileSet()
-	err = filepath.WalkDir("../../..", func(path string, d os.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") {
-			return err
-		}
+	err = walkFiles(".go", func(path string) error {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			return err
