@@ -20,8 +20,10 @@ RACING   := ./internal/engine/crawl ./cmd/amble ./internal/service/server ./inte
 	./internal/engine/crawl/internal/lists ./politeness
 # Packages where only the tests TestConcurrent... start goroutines, or reach code that does.
 MIXED    := ./internal/output/archive ./internal/modules/warc/warcfiles ./internal/testing/simulate ./robots ./storage
+# How long the tests of a package may take. Only a test that hangs takes as long: a slow machine is no fault.
+STUCK    := 30m
 # vet is part of lint. By default, the race detector lets every process wait for a second at its end.
-RACE     := CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 go test -race -vet=off
+RACE     := CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 go test -race -vet=off -timeout $(STUCK)
 # Tests that are too slow with the race detector, and whose goroutines others run with it.
 HEAVY    := ^TestHeavy
 # Without the path of the clone in it, what was compiled is the same for build, tests and lint, and for all clones.
@@ -68,11 +70,11 @@ race: ## run the tests of what starts goroutines, with the race detector; needs 
 
 .PHONY: heavy
 heavy: ## run the tests TestHeavy... of what starts goroutines, without the race detector
-	go test -vet=off -run '$(HEAVY)' $$(grep -l '^func TestHeavy' $(RACING:%=%/*_test.go) | xargs -n 1 dirname | uniq)
+	go test -vet=off -timeout $(STUCK) -run '$(HEAVY)' $$(grep -l '^func TestHeavy' $(RACING:%=%/*_test.go) | xargs -n 1 dirname | uniq)
 
 .PHONY: pure
 pure: ## run the tests of all other packages, without the race detector
-	go test -vet=off $$(go list ./... | grep -vxF "$$(go list $(RACING))")
+	go test -vet=off -timeout $(STUCK) $$(go list ./... | grep -vxF "$$(go list $(RACING))")
 
 .PHONY: bench
 bench: ## run the benchmarks; BENCH=pattern
