@@ -1,8 +1,6 @@
 package crawl
 
 import (
-	"os"
-	"strconv"
 	"testing"
 	"time"
 
@@ -11,14 +9,6 @@ import (
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
-
-// benchURLs is how many URLs the benchmarks of large stores make: AMBLE_BENCH_URLS says it.
-func benchURLs() int {
-	if n, err := strconv.Atoi(os.Getenv("AMBLE_BENCH_URLS")); err == nil {
-		return n
-	}
-	return 100_000
-}
 
 // fillMesh makes a store that knows all pages of a mesh.
 func fillMesh(b *testing.B, o Options, web *testweb.Web, m testweb.Mesh) {

@@ -23,6 +23,14 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
+// benchURLs is how many URLs the benchmarks of large stores make: AMBLE_BENCH_URLS says it.
+func benchURLs() int {
+	if n, err := strconv.Atoi(os.Getenv("AMBLE_BENCH_URLS")); err == nil {
+		return n
+	}
+	return 100_000
+}
+
 // BenchmarkImport imports a list of URLs of 10,000 hosts, and of a host for every 3.3 URLs, durable: in random order
 // and, for comparison, sorted by host; into a store, and through a crawl that fetches some hundred pages a second
 // meanwhile. AMBLE_BENCH_URLS sets the number of URLs.
