@@ -19,7 +19,7 @@ import (
 	"github.com/amble-crawler/amble/storage/starts"
 )
 
-// testDispatcher returns a dispatcher with an empty frontier and a ledger in memory. Nobody is at the
+// testDispatcher returns a dispatcher with an empty frontier, an empty store and a ledger in memory. Nobody is at the
 // other ends of its channels.
 func testDispatcher(t testing.TB) *dispatcher {
 	t.Helper()
@@ -27,6 +27,8 @@ func testDispatcher(t testing.TB) *dispatcher {
 	o.fill()
 	e := &Engine{ledger: &memoryLedger{}, bodies: bodies.New(true)}
 	e.o, e.log, e.table, e.shared = o, testLog(t), survey.NewTable(), testShared(&o)
+	e.store = must.Get(storage.Open(t.TempDir(), storage.Options{}))(t)
+	t.Cleanup(func() { must.Do(t, e.store.Close()) })
 	e.share = newShare(e.shared)
 	e.live.Store(newInForce(&e.o, o.Live()))
 	f := must.Get(frontier.New(o.Frontier, frontier.NewScope(frontier.ModeAny, nil, nil), time.Now()))(t)

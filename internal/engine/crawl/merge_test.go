@@ -30,7 +30,8 @@ func TestStatusAdd(t *testing.T) {
 				Robots: uint64(n), Added: uint64(n), Outside: uint64(n), Commits: uint64(n)},
 			Finish: float64(n), Slowest: []SlowHost{{Host: state, Finish: float64(n)}}, Parked: n,
 			Walls: map[string]int{"x": n}, WallMakers: map[string]int{"x": n}, Slowdowns: []Slowdown{{Address: state}},
-			Requisites: map[string]int{"queued": n}, DeadSeeds: &DeadSeeds{Count: n, First: []SeedResult{{URL: state}}},
+			Requisites: map[string]int{"queued": n}, RequisitesFinish: float64(n),
+			DeadSeeds: &DeadSeeds{Count: n, First: []SeedResult{{URL: state}}},
 		}
 	}
 	var sum Status
@@ -38,7 +39,7 @@ func TestStatusAdd(t *testing.T) {
 	sum.Add(part("stalled", 3))
 	sum.Add(part("paused", 1))
 	want := part("stalled", 6)
-	want.Since, want.Finish = at.Add(3), 3
+	want.Since, want.Finish, want.RequisitesFinish = at.Add(3), 3, 3
 	want.Slowest = []SlowHost{{Host: "stalled", Finish: 3}, {Host: "running", Finish: 2}, {Host: "paused", Finish: 1}}
 	want.DeadSeeds.First = []SeedResult{{URL: "running"}, {URL: "stalled"}, {URL: "paused"}}
 	want.Slowdowns = []Slowdown{{Address: "running"}, {Address: "stalled"}, {Address: "paused"}}
