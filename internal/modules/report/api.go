@@ -152,6 +152,9 @@ func (a *API) report(ctx context.Context, s *server.Server, q *query) (*Summary,
 	}
 	if err == nil {
 		r.Parts, err = a.Parts.Running(ctx, s, q.Audit)
+		if lacking := (*server.Incomplete)(nil); errors.As(err, &lacking) {
+			r.Incomplete, err = r.Incomplete.And(lacking), nil
+		}
 	}
 	return r, err
 }
@@ -218,11 +221,7 @@ func ofAll(ctx context.Context, d server.Division, state string, o Options) (*Su
 	}
 	sum.Complete(o, all...)
 	if len(absent) > 0 {
-		lacking := d.Absent(absent)
-		if sum.Incomplete != nil {
-			lacking.Shards, lacking.Why = sum.Incomplete.Shards, append(lacking.Why, sum.Incomplete.Why...)
-		}
-		sum.Incomplete = lacking
+		sum.Incomplete = sum.Incomplete.And(d.Absent(absent))
 	}
 	return sum, nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -156,7 +157,7 @@ func TestAPI(t *testing.T) {
 	write(t, c.dir, "links-000001.jsonl", []byte(link("http://a.test/", "http://a.test/a", "x")))
 	a := &API{Now: time.Now}
 	a.Parts.Add("one", "One", false, func(context.Context, *server.Server) (string, []string, [][]string, error) {
-		return "text", nil, nil, nil
+		return "text", nil, nil, &server.Incomplete{Nodes: []string{"away"}, Shards: []int{}}
 	}, nil)
 	s := must.Get(server.Start(server.Options{Listen: "127.0.0.1:0", DataDir: c.dir, Now: time.Now, Token: "full",
 		ReadToken: "read", Operations: []server.Operations{a.Register}}, c))(t)
@@ -175,7 +176,8 @@ func TestAPI(t *testing.T) {
 	var r Summary
 	status, _, body := get("/report")
 	if err := json.Unmarshal([]byte(body), &r); err != nil || status != 200 || r.State != "running" ||
-		r.Broken.List[0].From[0].Text != "x" || len(r.Parts) != 1 || !r.Output.Links {
+		r.Broken.List[0].From[0].Text != "x" || len(r.Parts) != 1 || !r.Output.Links ||
+		r.Incomplete == nil || !slices.Equal(r.Incomplete.Nodes, []string{"away"}) {
 		t.Errorf("%d, %v: %s", status, err, body)
 	}
 	status, header, body := get("/report?format=html")

@@ -72,7 +72,7 @@ func (c *Client) Hosts(ctx context.Context, q inspect.HostQuery, each func(*insp
 			}
 		}
 		taken += len(page.Hosts)
-		lacking = lacking.and(page.Incomplete)
+		lacking = lacking.And(page.Incomplete)
 		q.After, matching = page.Next, page.Matching
 		if matching < 0 {
 			matching = taken + min(len(page.Next), 1)

@@ -91,8 +91,8 @@ func (m *Incomplete) later() error {
 	return fmt.Errorf("the command is recorded, and will be carried out where it is not yet: %w", m)
 }
 
-// and returns what either of two lacks; each may be nil.
-func (m *Incomplete) and(more *Incomplete) *Incomplete {
+// And returns what either of two lacks; each may be nil.
+func (m *Incomplete) And(more *Incomplete) *Incomplete {
 	if m == nil || more == nil {
 		return cmp.Or(m, more)
 	}

@@ -57,9 +57,6 @@ func Register(s *server.Server, api huma.API) {
 		if err != nil {
 			return nil, err
 		}
-		if p == nil {
-			p = &PageRequisites{URL: u.String(), Missing: map[string]int{}, Requisite: []MissingRequisite{}}
-		}
 		return &server.Object[PageRequisites]{Body: *p}, nil
 	})
 	hidden(s, api, pathStates, "requisites-states",
@@ -103,21 +100,41 @@ func local(ctx context.Context, s *server.Server) (l Local, err error) {
 	return l, err
 }
 
-// ofRunning returns how complete a page of the crawl of this process is; nil: that is not known.
+// ofRunning returns how complete a page of the crawl of this process is; it has no time of a capture if that is not
+// known.
 func ofRunning(ctx context.Context, s *server.Server, url string) (*PageRequisites, error) {
 	if _, division := s.Of(ctx); division != nil {
-		c := &cluster{d: division}
-		p, err := One(ctx, c, url)
-		if p != nil {
-			p.Incomplete = c.lacking
-		}
-		return p, err
+		return ofCluster(ctx, division, url)
 	}
 	l, err := local(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	return One(ctx, l, url)
+	return orUnknown(ctx, l, url)
+}
+
+// ofCluster is ofRunning for a cluster.
+func ofCluster(ctx context.Context, d server.Division, url string) (*PageRequisites, error) {
+	c := &cluster{d: d}
+	p, err := orUnknown(ctx, c, url)
+	if err == nil && c.lacking != nil {
+		p.Incomplete, p.Complete = c.lacking, false
+	}
+	return p, err
+}
+
+// orUnknown is One with a page that has no time of a capture if it is not known.
+func orUnknown(ctx context.Context, s Source, url string) (*PageRequisites, error) {
+	p, err := One(ctx, s, url)
+	if p == nil && err == nil {
+		p = unknown(url)
+	}
+	return p, err
+}
+
+// unknown is a page of which nothing is known.
+func unknown(url string) *PageRequisites {
+	return &PageRequisites{URL: url, Missing: map[string]int{}, Requisite: []MissingRequisite{}}
 }
 
 // One returns how complete a page is; nil: that is not known.

@@ -10,13 +10,17 @@ import (
 	"maps"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/console/access"
+	"github.com/amble-crawler/amble/internal/engine/inspect"
 	"github.com/amble-crawler/amble/internal/modules/warc"
 	"github.com/amble-crawler/amble/internal/modules/warc/warcfiles"
 	"github.com/amble-crawler/amble/internal/service/server"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // told is a capture of a URL: its status and media type, and fields of its metadata record, as NAME=VALUE.
@@ -196,12 +200,8 @@ func TestCluster(t *testing.T) {
 		n.states[shard][u] = s
 	}
 	page := func() (*PageRequisites, *server.Incomplete) {
-		c := &cluster{d: n}
-		p, err := One(context.Background(), c, site)
-		if err != nil || p == nil {
-			t.Fatalf("%v, %v", p, err)
-		}
-		return p, c.lacking
+		p := must.Get(ofCluster(context.Background(), n, site))(t)
+		return p, p.Incomplete
 	}
 	p, lacking := page()
 	if p.Named != 2 || p.Stored != 1 || p.Missing["robots"] != 1 || lacking != nil {
@@ -209,8 +209,22 @@ func TestCluster(t *testing.T) {
 	}
 	n.lost = true
 	p, lacking = page()
-	if p.Named != 1 || lacking == nil || !reflect.DeepEqual(lacking.Nodes, []string{"two"}) {
+	if p.Named != 1 || p.Complete || lacking == nil || !reflect.DeepEqual(lacking.Nodes, []string{"two"}) {
 		t.Errorf("without a node: %+v, lacking %+v", p, lacking)
+	}
+	if rows := p.rows(); len(rows) == 0 || !strings.Contains(rows[len(rows)-1][1], "no answer from two") {
+		t.Errorf("without a node: %q", rows)
+	}
+	text, _, _, err := tableOfNodes(context.Background(), n)
+	if !errors.As(err, &lacking) || !reflect.DeepEqual(lacking.Nodes, []string{"two"}) ||
+		!strings.Contains(text, "1 stored page") {
+		t.Errorf("a report without a node: %q, %v", text, err)
+	}
+	far := "http://a.tests/" // of the shard that does not answer
+	p = must.Get(ofCluster(context.Background(), n, far))(t)
+	want := [][2]string{{"made of", "not known: shard 1: nobody answers"}}
+	if p.Incomplete == nil || !slices.Equal(p.Incomplete.Shards, []int{1}) || !slices.Equal(p.rows(), want) {
+		t.Errorf("a page of a shard that does not answer: %+v", p)
 	}
 	n.lost = false
 	n.docs["two"] = &Docs{Texts: []string{"http://x.test/"}, List: []Doc{{URL: 7, Parts: []int32{-1}}}}
@@ -224,6 +238,27 @@ func TestCluster(t *testing.T) {
 	n.asked = 0
 	if _, err := (&cluster{d: n}).States(context.Background(), many); err != nil || n.asked != 3 {
 		t.Errorf("%d questions for %d URLs: %v", n.asked, len(many), err)
+	}
+}
+
+// silent is an API that has no answer, or an answer.
+type silent struct {
+	access.Inspector
+	err error
+}
+
+func (s silent) Command(context.Context, string, string, any, any) error { return s.err }
+
+// TestNoAnswer: a page that the API says nothing of is told without its requisites, with the reason.
+func TestNoAnswer(t *testing.T) {
+	story := &inspect.URLStory{}
+	value, rows, err := OfURL(t.Context(), nil, silent{err: errors.New("no answer in 20s")}, story)
+	p, is := value.(*PageRequisites)
+	if err != nil || !is || p.Complete || !slices.Equal(rows, [][2]string{{"made of", "not known: no answer in 20s"}}) {
+		t.Errorf("%+v, %q, %v", value, rows, err)
+	}
+	if value, rows, err = OfURL(t.Context(), nil, silent{}, story); value != nil || rows != nil || err != nil {
+		t.Errorf("a page without requisites: %+v, %q, %v", value, rows, err)
 	}
 }
 

@@ -164,26 +164,8 @@ func (c *cluster) States(ctx context.Context, urls []string) (map[string]Requisi
 			all[u] = s
 		}
 	}
-	if lacking := server.MissingShards(failed); lacking != nil {
-		c.lacks(lacking)
-	}
+	c.lacking = c.lacking.And(server.MissingShards(failed))
 	return all, nil
-}
-
-// lacks notes what has not answered, once.
-func (c *cluster) lacks(more *server.Incomplete) {
-	if c.lacking == nil {
-		c.lacking = new(server.Incomplete)
-	}
-	if len(c.lacking.Shards) == 0 {
-		c.lacking.Shards = more.Shards
-	}
-	if len(c.lacking.Nodes) == 0 {
-		c.lacking.Nodes = more.Nodes
-	}
-	if len(c.lacking.Why) == 0 {
-		c.lacking.Why = more.Why
-	}
 }
 
 // Find implements Source.
@@ -215,7 +197,7 @@ func (c *cluster) ofNodes(ctx context.Context, d *Docs, r *server.Request) error
 		d.Add(parts[node])
 	}
 	if len(absent) > 0 {
-		c.lacks(c.d.Absent(absent))
+		c.lacking = c.lacking.And(c.d.Absent(absent))
 	}
 	return nil
 }

@@ -24,14 +24,23 @@ func OfURL(ctx context.Context, c *access.Crawl, i access.Inspector, s *inspect.
 	return p, p.rows(), nil
 }
 
+// api is the API of a running crawl.
+type api interface {
+	Command(ctx context.Context, method, path string, body, to any) error
+}
+
 // of returns how complete a page of a crawl is, which may run; nil: that is not known. i inspects the crawl.
 func of(ctx context.Context, c *access.Crawl, i access.Inspector, page string) (*PageRequisites, error) {
 	switch i := i.(type) {
-	case *server.Client:
+	case api:
 		p := new(PageRequisites)
 		err := i.Command(ctx, http.MethodGet, Path+"?"+url.Values{"url": {page}}.Encode(), nil, p)
-		if err != nil || p.Captured.IsZero() {
-			return nil, nil // it is an addition: what is known of the URL itself is told without
+		if err != nil { // it is an addition: what is known of the URL itself is told without
+			p = unknown(page)
+			p.Incomplete = &server.Incomplete{Shards: []int{}, Why: []string{err.Error()}}
+		}
+		if p.Captured.IsZero() && p.Incomplete == nil {
+			return nil, nil
 		}
 		return p, nil
 	case View:
@@ -45,7 +54,10 @@ const maxListed = 20
 
 // rows are what is told of a page on a terminal: labels and texts.
 func (p *PageRequisites) rows() (rows [][2]string) {
-	if p.Named == 0 {
+	switch {
+	case p.Captured.IsZero() && p.Incomplete != nil:
+		return [][2]string{{"made of", "not known: " + console.Printable(strings.Join(p.Incomplete.Why, "; "))}}
+	case p.Named == 0:
 		return nil
 	}
 	rows = append(rows, [2]string{"made of", p.summary()})
@@ -54,6 +66,9 @@ func (p *PageRequisites) rows() (rows [][2]string) {
 	}
 	if more := len(p.Requisite) - maxListed; more > 0 {
 		rows = append(rows, [2]string{"", "and " + console.Plural(more, "more requisite")})
+	}
+	if p.Incomplete != nil {
+		rows = append(rows, [2]string{"", console.Printable(p.Incomplete.Error())})
 	}
 	return rows
 }
@@ -88,34 +103,47 @@ func counts(by map[string]int) string {
 // maxPages bounds the pages that a report lists.
 const maxPages = 100
 
-// Running is the part of a report of the crawl of this process. It is empty for a crawl without requisites.
+// Running is the part of a report of the crawl of this process. It is empty for a crawl without requisites. If a part
+// of a cluster has not answered, the error is a [server.Incomplete].
 func Running(ctx context.Context, s *server.Server) (text string, columns []string, rows [][]string, err error) {
-	var source Source
-	var d *Docs
 	c, division := s.Of(ctx)
 	switch {
 	case division != nil && division.Status(ctx).Requisites != nil:
-		all := &cluster{d: division}
-		d, source = new(Docs), all
-		var r *server.Request
-		if r, err = post(pathAll, docQuestion{}); err == nil {
-			err = all.ofNodes(ctx, d, r)
-		}
+		return tableOfNodes(ctx, division)
 	case c != nil && hasRequisites(c.View()):
-		var l Local
-		if l, err = local(ctx, s); err == nil {
-			source = l
-			d, err = l.Scan(ctx)
+		l, err := local(ctx, s)
+		if err != nil {
+			return "", nil, nil, err
 		}
+		return tableOf(ctx, l)
 	}
-	if err != nil || source == nil {
+	return "", nil, nil, nil
+}
+
+// tableOfNodes is the part of a report of a cluster.
+func tableOfNodes(ctx context.Context, d server.Division) (text string, columns []string, rows [][]string, err error) {
+	r, err := post(pathAll, docQuestion{})
+	if err != nil {
 		return "", nil, nil, err
 	}
-	text, columns, rows, err = table(ctx, d, source)
-	if all, ok := source.(*cluster); ok && all.lacking != nil && err == nil {
-		text += " Not all of the cluster has answered."
+	c, docs := &cluster{d: d}, new(Docs)
+	if err := c.ofNodes(ctx, docs, r); err != nil {
+		return "", nil, nil, err
+	}
+	text, columns, rows, err = table(ctx, docs, c)
+	if err == nil && c.lacking != nil {
+		err = c.lacking
 	}
 	return text, columns, rows, err
+}
+
+// tableOf is the part of a report of one machine.
+func tableOf(ctx context.Context, l Local) (text string, columns []string, rows [][]string, err error) {
+	d, err := l.Scan(ctx)
+	if err != nil {
+		return "", nil, nil, err
+	}
+	return table(ctx, d, l)
 }
 
 // hasRequisites reports whether a crawl has fetched, or will fetch, what pages are made of.
@@ -134,11 +162,7 @@ func Stored(ctx context.Context, c *access.Crawl) (text string, columns []string
 		if !hasRequisites(v) {
 			return nil
 		}
-		l := Local{View: v, Dirs: []string{c.OutputDir()}}
-		d, err := l.Scan(ctx)
-		if err == nil {
-			text, columns, rows, err = table(ctx, d, l)
-		}
+		text, columns, rows, err = tableOf(ctx, Local{View: v, Dirs: []string{c.OutputDir()}})
 		return err
 	})
 	return text, columns, rows, err
