@@ -63,7 +63,7 @@ func takeOutcome(e *outcome.Result, out *clustercommand.Outcome) {
 	default:
 		e.End = crawl.EndStopped
 	}
-	e.Seconds, e.Pages, e.Bytes = out.Took.Seconds(), out.Pages, out.Bytes
+	e.Seconds, e.Pages, e.Requisites, e.Bytes = out.Took.Seconds(), out.Pages, out.Requisites, out.Bytes
 	e.Queued, e.Failed, e.Postponed = out.Summary.Queued, out.Failed, out.Postponed
 }
 

@@ -12,22 +12,25 @@ import (
 
 // Result is how a run has ended, for amble run --json. A nil one is printed nowhere.
 type Result struct {
-	End       crawl.End         `json:"end"` // one of Ends
-	ExitCode  int               `json:"exit_code"`
-	Error     string            `json:"error,omitempty"`
-	Seconds   float64           `json:"seconds"`
-	Pages     uint64            `json:"pages"`            // fetched in this run
-	Bytes     uint64            `json:"bytes"`            // of their bodies
-	Queued    int               `json:"queued"`           // URLs that wait
-	Failed    map[string]uint64 `json:"failed,omitempty"` // URLs given up in this run, by reason
-	Postponed []crawl.Postponed `json:"postponed,omitempty"`
-	Seeds     *crawl.SeedReport `json:"failed_seeds,omitempty"` // if no seed could be fetched
-	BadSeeds  int               `json:"bad_seeds,omitempty"`
+	End      crawl.End `json:"end"` // one of Ends
+	ExitCode int       `json:"exit_code"`
+	Error    string    `json:"error,omitempty"`
+	Seconds  float64   `json:"seconds"`
+	Pages    uint64    `json:"pages"` // fetched in this run
+	// Requisites are what pages are made of, fetched in this run; absent: none.
+	Requisites uint64            `json:"requisites,omitempty"`
+	Bytes      uint64            `json:"bytes"`            // of all bodies
+	Queued     int               `json:"queued"`           // URLs that wait
+	Failed     map[string]uint64 `json:"failed,omitempty"` // URLs given up in this run, by reason
+	Postponed  []crawl.Postponed `json:"postponed,omitempty"`
+	Seeds      *crawl.SeedReport `json:"failed_seeds,omitempty"` // if no seed could be fetched
+	BadSeeds   int               `json:"bad_seeds,omitempty"`
 }
 
 // Take takes the outcome of a run on one machine.
 func (e *Result) Take(out *Outcome) {
-	e.End, e.Seconds, e.Pages, e.Bytes = out.End, out.Took.Seconds(), out.Status.Run.Pages, out.Status.Run.Bytes
+	run := &out.Status.Run
+	e.End, e.Seconds, e.Pages, e.Requisites, e.Bytes = out.End, out.Took.Seconds(), run.Pages, run.Requisites, run.Bytes
 	e.Queued, e.Failed, e.Postponed = Queued(out.Status), out.Status.Failed, out.Postponed
 	if out.Seeds.Failed {
 		e.Seeds = &out.Seeds

@@ -77,21 +77,22 @@ func Happened(out *Outcome) string {
 		}
 		if out.Again > 0 {
 			return fmt.Sprintf("Nothing is due: all that can be fetched was within %s, %s in all.",
-				console.Span(out.Again), console.Plural(out.Status.URLs["fetched"], "page"))
+				console.Span(out.Again), inAll(out.Status))
 		}
 		return "There was nothing new to fetch: everything known is done, " +
-			console.Plural(out.Status.URLs["fetched"], "page") + " in all."
+			inAll(out.Status) + " in all."
 	}
 	verb := "Finished"
 	if out.Stopped() {
 		verb = "Stopped"
 	}
-	fetched := out.Since("fetched")
+	requisites := max(out.Status.Requisites["fetched"]-out.Before.Requisites["fetched"], 0)
+	pages := out.Since("fetched") - requisites
 	if out.Again > 0 {
-		fetched = int(out.Status.Run.Pages)
+		pages, requisites = int(out.Status.Run.Pages), int(out.Status.Run.Requisites)
 	}
 	text := fmt.Sprintf("%s after %s: fetched %s (%s received)", verb, console.Span(out.Took),
-		console.Plural(fetched, "page"), console.Size(out.Status.Run.Bytes))
+		PagesText(pages, requisites), console.Size(out.Status.Run.Bytes))
 	if n := out.Status.Run.Recrawls; n > 0 {
 		text += ", recrawled " + console.Plural(n, "page") + " (" +
 			console.Grouped(out.Status.Run.Unchanged) + " unchanged)"
@@ -113,6 +114,20 @@ func Happened(out *Outcome) string {
 		text += ".\n" + strings.Join(rest, ", ")
 	}
 	return text + "."
+}
+
+// PagesText counts pages, and the requisites, if there are any: what pages are made of is no page.
+func PagesText[N int | uint64](pages, requisites N) string {
+	if requisites == 0 {
+		return console.Plural(pages, "page")
+	}
+	return console.Plural(pages, "page") + " and " + console.Plural(requisites, "requisite")
+}
+
+// inAll counts what is fetched over all runs.
+func inAll(s crawl.Status) string {
+	requisites := s.Requisites["fetched"]
+	return PagesText(s.URLs["fetched"]-requisites, requisites)
 }
 
 // Since counts the URLs that entered a state in this run.

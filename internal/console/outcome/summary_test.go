@@ -22,6 +22,12 @@ func counts(fetched, redirected, failed, denied, excluded, queued int) crawl.Sta
 	}
 }
 
+// withRequisites makes n of the fetched URLs of a status requisites.
+func withRequisites(s crawl.Status, n int) crawl.Status {
+	s.Requisites = map[string]int{"fetched": n}
+	return s
+}
+
 func TestSummaries(t *testing.T) {
 	limited := config.Default()
 	limited.Crawl.MaxPages, limited.Crawl.MaxBytes, limited.Crawl.MaxTime = 7, 1<<20, 50*time.Minute
@@ -40,6 +46,13 @@ func TestSummaries(t *testing.T) {
 			[]string{"Finished after 1m 15s: fetched 5 pages (2.0 KiB received) and followed 1 redirect.\n3 URLs " +
 				"were denied by robots.txt, 1 URL was left out.\n",
 				"  database  data/amble.db\n  output    data/output\n"}, "failed"},
+		{"requisites are no pages", false,
+			Outcome{Summary: crawl.Summary{Status: withRequisites(counts(9, 0, 0, 0, 0, 0), 5), Fresh: true},
+				Before: withRequisites(counts(3, 0, 0, 0, 0, 0), 1)}, 0,
+			[]string{"Finished after 0s: fetched 2 pages and 4 requisites (2.0 KiB received).\n"}, "failed"},
+		{"nothing new, with requisites", false,
+			Outcome{Summary: crawl.Summary{Status: withRequisites(counts(9, 0, 0, 0, 0, 0), 1)}}, 0,
+			[]string{"everything known is done, 8 pages and 1 requisite in all.\n"}, "postponed"},
 		{"stopped", false,
 			Outcome{Summary: crawl.Summary{Status: counts(7, 0, 0, 0, 0, 9), Fresh: true, End: crawl.EndStopped,
 				Postponed: later}, Before: counts(6, 0, 0, 0, 0, 0)}, 0,

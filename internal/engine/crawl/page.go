@@ -87,9 +87,7 @@ func (w *worker) takePage(ctx context.Context, res *result, resp *fetch.Response
 		}
 	}
 	if resp != nil && resp.Status/100 == 2 && res.page.Outcome.Reason != storage.ReasonWall {
-		if !l.Head.IsRequisite() {
-			w.tally.Pages.Add(1)
-		}
+		w.tally.AddContent(l.Head.IsRequisite())
 		res.passed.Response(page.ContentType, report.Bytes)
 	}
 	w.output(ctx, res, &page, resp, failure)

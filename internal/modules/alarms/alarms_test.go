@@ -97,6 +97,20 @@ func TestConditions(t *testing.T) {
 	}
 }
 
+// TestOnlyRequisites: a crawl that fetches what pages are made of, and no page, is not idle.
+func TestOnlyRequisites(t *testing.T) {
+	begin := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	w := NewWatch(noTrouble)
+	for i := range 1000 {
+		now := begin.Add(time.Duration(i) * 10 * time.Second)
+		s := healthy(now, 1)
+		s.Run.Requests, s.Run.Requisites = uint64(10*i), uint64(i)
+		if w.Observe(now, s); has(w.Alarms(), "idle") {
+			t.Fatalf("after %d requisites the crawl is idle", i)
+		}
+	}
+}
+
 // TestFewRequests: a share of hardly any requests, hosts or seconds is none.
 func TestFewRequests(t *testing.T) {
 	now := time.Now()

@@ -172,8 +172,8 @@ func has(list []Alarm, code string) bool {
 // facts makes the facts of a status, and keeps what those of later ones need.
 func (w *Watch) facts(now time.Time, s *crawl.Status) *facts {
 	f := &facts{Status: s, now: now, waiting: s.URLs["queued"] + s.URLs["retrying"]}
-	if !w.seen || s.Run.Pages != w.pages || s.State != "running" {
-		w.seen, w.pages, w.pageAt = true, s.Run.Pages, now
+	if got := s.Run.Pages + s.Run.Requisites; !w.seen || got != w.pages || s.State != "running" {
+		w.seen, w.pages, w.pageAt = true, got, now
 	}
 	f.idle = now.Sub(w.pageAt)
 	f.undelivered, _ = w.undelivered()

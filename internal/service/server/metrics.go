@@ -169,12 +169,12 @@ type statusCollector struct {
 	status func() crawl.Status
 	now    func() time.Time
 
-	urls, hosts, hostStates, inFlight, state, received, requests *prometheus.Desc
-	finish, age, gaps, violations, added, crashes                *prometheus.Desc
-	maxRate, rateWait, bandwidth, hostBandwidth                  *prometheus.Desc
-	bandwidthWait, wire, walls, wallMakers, parked, optOuts      *prometheus.Desc
-	fetchers, leases, leasesEnded                                *prometheus.Desc
-	recrawls, unchanged, unchangedBytes, exits                   *prometheus.Desc
+	urls, requisites, hosts, hostStates, inFlight, state, received, requests *prometheus.Desc
+	finish, age, gaps, violations, added, crashes                            *prometheus.Desc
+	maxRate, rateWait, bandwidth, hostBandwidth                              *prometheus.Desc
+	bandwidthWait, wire, walls, wallMakers, parked, optOuts                  *prometheus.Desc
+	fetchers, leases, leasesEnded                                            *prometheus.Desc
+	recrawls, unchanged, unchangedBytes, exits                               *prometheus.Desc
 }
 
 // states are the states of crawl.Status.
@@ -189,6 +189,7 @@ func newStatusCollector(c func() crawl.Status, now func() time.Time) *statusColl
 	return &statusCollector{
 		status: c, now: now,
 		urls:       d("urls", "URLs by state, over all runs.", "state"),
+		requisites: d("requisites", "Those of amble_urls that are no pages, but what pages are made of.", "state"),
 		hosts:      d("hosts", "Known hosts."),
 		hostStates: d("hosts_at", "Hosts by state, as amble hosts has it.", "state"),
 		walls:      d("hosts_walled", "Hosts behind a wall, by its kind.", "kind"),
@@ -244,6 +245,9 @@ func (s *statusCollector) Collect(to chan<- prometheus.Metric) {
 	counter := func(d *prometheus.Desc, v uint64) { total(d, float64(v)) }
 	for state, n := range st.URLs {
 		gauge(s.urls, float64(n), state)
+	}
+	for state, n := range st.Requisites {
+		gauge(s.requisites, float64(n), state)
 	}
 	for state, n := range st.HostStates {
 		gauge(s.hostStates, float64(n), state)

@@ -47,6 +47,7 @@ func TestMetrics(t *testing.T) {
 		`amble_request_phase_seconds_count{phase="body"} 3`,
 		`amble_dispatch_lateness_seconds_bucket{le="0.025"} 3`, `amble_dispatch_lateness_seconds_count 4`,
 		`amble_commit_seconds_count 1`, `amble_committed_items_total 17`, `amble_response_bytes_count 3`,
+		`amble_requisites{state="fetched"} 2`,
 		`amble_urls{state="queued"} 4`, `amble_hosts 7`, `amble_state{state="running"} 1`,
 		`amble_state{state="stalled"} 0`,
 		`amble_delay_violations_total 0`, `amble_crashes_total 2`, `amble_max_rate 2.5`,

@@ -32,8 +32,8 @@ func (s fixedCrawl) Status() crawl.Status { return s.status }
 
 var example = fixedCrawl{crawl.Status{State: "running", At: time.Unix(1_790_000_000, 0).UTC(), Hosts: 7,
 	HostStates: map[string]int{"ready": 1}, URLs: map[string]int{"fetched": 3, "queued": 4},
-	Errors: map[string]uint64{"crash": 2},
-	Run:    crawl.Rates{Yield: recrawl.Yield{Recrawls: 9, Unchanged: 8, UnchangedBytes: 4096}},
+	Requisites: map[string]int{"fetched": 2}, Errors: map[string]uint64{"crash": 2},
+	Run: crawl.Rates{Yield: recrawl.Yield{Recrawls: 9, Unchanged: 8, UnchangedBytes: 4096}},
 	Limits: crawl.Limits{MaxRate: 2.5, RateWait: 7.5, Bandwidth: 2048, HostBandwidth: 1024, BandwidthWait: 12,
 		Received: 345}}}
 

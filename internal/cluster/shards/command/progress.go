@@ -10,6 +10,7 @@ import (
 	"github.com/amble-crawler/amble/internal/cluster/shards"
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/console"
+	"github.com/amble-crawler/amble/internal/console/outcome"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 )
 
@@ -115,8 +116,7 @@ type Outcome struct {
 // Happened says what the node did, and why it does not run any more.
 func (out *Outcome) Happened(c *config.Config) string {
 	fetched := fmt.Sprintf("node %s fetched %s (%s received)", c.Cluster.NodeName(),
-		console.Plural(out.Pages, "page"),
-		console.Size(out.Bytes))
+		outcome.PagesText(out.Pages, out.Requisites), console.Size(out.Bytes))
 	if out.Finished {
 		if !out.Fresh {
 			fetched = fmt.Sprintf("node %s had nothing to fetch", c.Cluster.NodeName())

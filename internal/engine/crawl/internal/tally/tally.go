@@ -18,9 +18,9 @@ import (
 // Tally counts what a run does. The zero value counts from zero. It is safe for concurrent use.
 type Tally struct {
 	// Those that its users count themselves.
-	Pages, Recrawls, Unchanged, UnchangedBytes, Robots, Commits atomic.Uint64
+	Recrawls, Unchanged, UnchangedBytes, Robots, Commits atomic.Uint64
 
-	requests, errors, bytes, added, outside atomic.Uint64
+	pages, requisites, requests, errors, bytes, added, outside atomic.Uint64
 
 	traps   counts[storage.Trap]  // refused URLs
 	answers counts[storage.Cause] // responses, requests without a usable one, lookups that failed
@@ -28,6 +28,15 @@ type Tally struct {
 	pace    pace
 
 	kept marks.Totals // over all runs, with what is being committed: the committer's while the crawl runs
+}
+
+// AddContent counts a response with content: a page, or what pages are made of.
+func (t *Tally) AddContent(isRequisite bool) {
+	if isRequisite {
+		t.requisites.Add(1)
+		return
+	}
+	t.pages.Add(1)
 }
 
 // AddUnchanged counts a recrawl that found the page as it was.
@@ -38,7 +47,8 @@ func (t *Tally) AddUnchanged(bytes uint64) {
 
 // Rates are the counts of one run.
 type Rates struct {
-	Pages uint64 `json:"pages"` // responses with content
+	Pages      uint64 `json:"pages"`                // responses with content
+	Requisites uint64 `json:"requisites,omitempty"` // the same of what pages are made of, which are no pages
 	recrawl.Yield
 	Requests uint64 `json:"requests"` // that left, for pages and for robots.txt, broken off or not
 	Errors   uint64 `json:"errors"`   // of these, those without a response, and 5xx; not those that amble broke off
@@ -125,7 +135,7 @@ func (t *Tally) Keep(passed *marks.Totals, setMark func(name string, value []byt
 // Rates returns the counts.
 func (t *Tally) Rates() Rates {
 	return Rates{
-		Pages: t.Pages.Load(), Yield: recrawl.Yield{
+		Pages: t.pages.Load(), Requisites: t.requisites.Load(), Yield: recrawl.Yield{
 			Recrawls: t.Recrawls.Load(), Unchanged: t.Unchanged.Load(), UnchangedBytes: t.UnchangedBytes.Load(),
 		},
 		Requests: t.requests.Load(), Errors: t.errors.Load(),
@@ -311,7 +321,7 @@ func ratio(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) + "×"
 // Add adds the counts of another crawl.
 func (r *Rates) Add(more Rates) {
 	r.Yield.Add(&more.Yield)
-	r.Pages, r.Requests = r.Pages+more.Pages, r.Requests+more.Requests
+	r.Pages, r.Requisites, r.Requests = r.Pages+more.Pages, r.Requisites+more.Requisites, r.Requests+more.Requests
 	r.Errors, r.Bytes, r.Robots = r.Errors+more.Errors, r.Bytes+more.Bytes, r.Robots+more.Robots
 	r.Added, r.Outside, r.Commits = r.Added+more.Added, r.Outside+more.Outside, r.Commits+more.Commits
 }
