@@ -77,6 +77,33 @@ func TestCaptures(t *testing.T) {
 	}
 }
 
+// TestRequisitesOfFetchers: a fetcher gets the requisites of its page, with the Referer that amble itself would send.
+func TestRequisitesOfFetchers(t *testing.T) {
+	t.Parallel()
+	var referer, want string
+	withFetcher(t, func(o *Options) {
+		o.Archive.Formats = []string{archive.FormatJSONL, warcfiles.Name}
+		o.Requisites.Fetch = true
+	}, func(r *remoteRun) {
+		l := r.lease(remote.Request{Fetcher: "farm-1", N: 1})[0]
+		want = l.URL.String()
+		if got := l.Header.Get("Referer"); got != "" {
+			t.Errorf("the page has the Referer %q", got)
+		}
+		r.report(remote.Report{
+			Fetcher: "farm-1", ID: l.ID, Status: 200, HasBody: true, Body: []byte("<img src=/i.png>"),
+			Header:   http.Header{"Content-Type": {"text/html"}},
+			Captures: []remote.Capture{{URL: l.URL, OfReport: true}},
+		}, remote.Accepted)
+		for _, l := range r.lease(remote.Request{Fetcher: "farm-1", N: 1, Wait: time.Hour}) {
+			referer = l.Header.Get("Referer")
+		}
+	})
+	if referer != want {
+		t.Errorf("the image is leased with the Referer %q, want %q", referer, want)
+	}
+}
+
 // TestCapturesOutOfBounds: a report with a capture that cannot have been is refused, and the lease is still out.
 func TestCapturesOutOfBounds(t *testing.T) {
 	t.Parallel()

@@ -221,14 +221,14 @@ func (ar *archiving) stored(host storage.HostID, digest uint64) *archive.Origina
 	return &archive.Original{URL: u.String(), At: p.At, Payload: p.SHA256}
 }
 
-// validators returns those of the last response. An archive that does not hold that response needs
-// the page itself, so none are sent then.
-func (ar *archiving) validators(l *frontier.Lease) (etag, modified string) {
-	last := &l.Head.Last
-	if (last.ETag != "" || last.Modified != "") && ar.o.capturesExchanges() && ar.stored(l.Host, last.Digest) == nil {
-		return "", ""
+// requestOf returns the request for a page, with the validators of its last response. An archive that does not hold
+// that response needs the page itself, so none are sent then.
+func (ar *archiving) requestOf(l *frontier.Lease) fetch.Request {
+	last, r := &l.Head.Last, fetch.Request{URL: l.URL, Address: l.Address, Referer: ar.referer(l)}
+	if last.ETag+last.Modified != "" && (!ar.o.capturesExchanges() || ar.stored(l.Host, last.Digest) != nil) {
+		r.ETag, r.LastModified = last.ETag, last.Modified
 	}
-	return last.ETag, last.Modified
+	return r
 }
 
 // pageTexts remembers the URLs of pages that links were found on: what one page links to is mostly

@@ -28,11 +28,8 @@ func (w *worker) fetchPage(ctx context.Context, res *result) {
 		res.page.Outcome = storage.Outcome{State: storage.Denied, Reason: storage.ReasonMaze}
 		return
 	}
-	etag, modified := w.validators(l)
-	req := fetch.Request{
-		URL: l.URL, Address: l.Address, ETag: etag, LastModified: modified,
-		MaxBody: w.maxBody(&l.Head), AnyType: l.Head.Sitemap || l.Head.IsRequisite(), Referer: w.referer(l),
-	}
+	req := w.requestOf(l)
+	req.MaxBody, req.AnyType = w.maxBody(&l.Head), l.Head.Sitemap || l.Head.IsRequisite()
 	if w.scope().OnlyChecks(l.URL, &l.Head.Entry) {
 		req = checkOf(l)
 	}

@@ -80,7 +80,7 @@ func (w *worker) describe(l *frontier.Lease, x *remote.Held, bare bool) remote.L
 		MaxBody: min(most, remote.MaxReportBody), Given: x.Given, Deadline: x.Deadline,
 	}
 	if !bare {
-		r.Header = w.client.PlainHeader(w.validators(l))
+		r.Header = w.client.PlainHeader(w.requestOf(l))
 	}
 	return r
 }

@@ -171,7 +171,7 @@ type reading struct {
 type fetcher interface {
 	Do(context.Context, fetch.Request) (*fetch.Response, error)
 	Resolve(ctx context.Context, host string, every bool) (fetch.Resolution, error)
-	PlainHeader(etag, lastModified string) http.Header
+	PlainHeader(r fetch.Request) http.Header
 }
 
 // newWorker returns a worker without channels.

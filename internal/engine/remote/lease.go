@@ -57,7 +57,7 @@ type Lease struct {
 	Host     string
 	Key      string      // of the queue of the host: its name, or what a client has put it with
 	Address  netip.Addr  // the only one to dial, if the fetcher can choose; invalid: none is known
-	Header   http.Header // to send: User-Agent, and the validators of a page to recrawl; nil with Request.Bare
+	Header   http.Header // to send: User-Agent, validators, a Referer; nil with Request.Bare
 	Depth    uint16
 	Metadata storage.Metadata // of the URL; nil: it has none
 	Delay    time.Duration    // in force, from the end of this request to the start of the next

@@ -75,37 +75,35 @@ func fixedFields(o Options) []field {
 	return fs
 }
 
-// PlainHeader returns the header that another program sends in place of this client, with the
-// validators of a stored response unless they are empty. It has no secrets, no cookies, and no
-// Accept-Encoding, which depends on what the program can decode.
-func (c *Client) PlainHeader(etag, lastModified string) http.Header {
-	header := make(http.Header, len(c.fixed)+2)
-	for _, f := range c.fixed {
+// PlainHeader returns the header with which another program makes a request in place of this client. It has no
+// secrets, no cookies, and no Accept-Encoding, which depends on what the program can decode.
+func (c *Client) PlainHeader(r Request) http.Header {
+	header := make(http.Header, len(c.fixed)+3)
+	for _, f := range c.plain(r) {
 		if f.name != "Accept-Encoding" {
 			header.Add(f.name, f.value)
 		}
 	}
-	if etag != "" && validHeaderValue(etag) {
-		header.Set("If-None-Match", etag)
-	}
-	if lastModified != "" && validHeaderValue(lastModified) {
-		header.Set("If-Modified-Since", lastModified)
-	}
 	return header
+}
+
+// plain returns the fields of a request that are no secret, without Host.
+func (c *Client) plain(r Request) []field {
+	fs := append(make([]field, 0, len(c.fixed)+6), c.fixed...)
+	for _, f := range []field{
+		{name: "If-None-Match", value: r.ETag}, {name: "If-Modified-Since", value: r.LastModified},
+		{name: "Referer", value: r.Referer},
+	} {
+		if f.value != "" && validHeaderValue(f.value) {
+			fs = append(fs, f)
+		}
+	}
+	return fs
 }
 
 // fields returns the header of a request, without Host.
 func (c *Client) fields(r Request) []field {
-	fs := append(make([]field, 0, len(c.fixed)+4), c.fixed...)
-	if r.ETag != "" && validHeaderValue(r.ETag) {
-		fs = append(fs, field{name: "If-None-Match", value: r.ETag})
-	}
-	if r.LastModified != "" && validHeaderValue(r.LastModified) {
-		fs = append(fs, field{name: "If-Modified-Since", value: r.LastModified})
-	}
-	if r.Referer != "" && validHeaderValue(r.Referer) {
-		fs = append(fs, field{name: "Referer", value: r.Referer})
-	}
+	fs := c.plain(r)
 	if c.proxy.forwards(r.URL.Scheme()) && c.proxy.authorization != "" {
 		fs = append(fs, field{name: "Proxy-Authorization", value: c.proxy.authorization, secret: true})
 	}
