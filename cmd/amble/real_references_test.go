@@ -275,7 +275,7 @@ func pagesOf(log []request) map[page]int {
 	return pages
 }
 
-const crawlTimeout = 4 * time.Minute // of one crawl by anybody
+const crawlTimeout = 20 * time.Minute // of one crawl by anybody, on a machine that does much else
 
 // wget fetches the sites recursively, with robots.txt obeyed, and returns how long that took.
 func wget(t *testing.T, server *nginx, more ...string) time.Duration {
