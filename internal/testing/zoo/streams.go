@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"net"
 	"strings"
 
 	"golang.org/x/net/http2"
@@ -33,7 +34,7 @@ func kept(c *certificates) []server {
 		}),
 		over("tls-answers-again", func(g *client) {
 			for target := g.request(); target != ""; target = g.request() {
-				g.send(sized("text/html", page(target)), sized("text/html", `<a href="/forged">forged</a>`))
+				g.together(sized("text/html", page(target)), sized("text/html", `<a href="/forged">forged</a>`))
 			}
 		}),
 		over("tls-length-too-small", func(g *client) {
@@ -49,7 +50,8 @@ func kept(c *certificates) []server {
 // behindTLS is a server that first completes a TLS handshake.
 func behindTLS(name string, config *tls.Config, do func(*client)) server {
 	return server{name: name, secure: true, path: "/", serve: func(g *client) {
-		secured := tls.Server(g.raw, config)
+		g.below = &gathering{Conn: g.raw}
+		secured := tls.Server(g.below, config)
 		if secured.Handshake() != nil {
 			return
 		}
@@ -57,6 +59,31 @@ func behindTLS(name string, config *tls.Config, do func(*client)) server {
 		g.r.Reset(g)
 		do(g)
 	}}
+}
+
+// gathering is a connection that can keep what is written until it is told to send it.
+type gathering struct {
+	net.Conn
+	keeps bool
+	kept  []byte
+}
+
+func (g *gathering) Write(b []byte) (int, error) {
+	if g.keeps {
+		g.kept = append(g.kept, b...)
+		return len(b), nil
+	}
+	return g.Conn.Write(b)
+}
+
+// together sends parts, each in a record of TLS of its own, at once: on a slow machine too, none comes after the
+// client's next request, whose answer it would be.
+func (g *client) together(parts ...string) {
+	g.below.keeps = true
+	g.send(parts...)
+	g.below.keeps = false
+	_, _ = g.below.Write(g.below.kept)
+	g.below.kept = nil
 }
 
 // stream is one request over HTTP/2.

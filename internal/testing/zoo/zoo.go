@@ -145,7 +145,8 @@ func (z *Zoo) receive(c *instance, conn net.Conn) {
 // client is a connection of a client.
 type client struct {
 	net.Conn
-	raw      net.Conn // below TLS
+	raw      net.Conn   // below TLS
+	below    *gathering // the same, if there is TLS
 	instance *instance
 	r        *bufio.Reader
 
