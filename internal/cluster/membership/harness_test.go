@@ -51,6 +51,17 @@ func shortOptions(node string) cluster.Options {
 	return o
 }
 
+// neverLate gives a node a TTL that ends by no slow machine: only a test that moves its clock comes to that.
+func neverLate(o *Options) { o.Cluster.TTL, o.Cluster.Margin = 3*patience, patience }
+
+// patient returns a context that gives an answer of a server as long as patience. Without a deadline the client would
+// wait for seconds only.
+func patient(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
 // ownership is the time in which a node certainly owned a shard with an epoch: from after the first
 // sample until before the last.
 type ownership struct {

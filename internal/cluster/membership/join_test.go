@@ -77,7 +77,7 @@ func TestRefusals(t *testing.T) {
 	// A cluster of another version: the first byte of its settings is another.
 	p, js := w.connect("c")
 	defer p.nc.Close()
-	must.Get(js.Publish(t.Context(), names.Subject("settings"), []byte{protocol + 1}))(t)
+	must.Get(js.Publish(patient(t), names.Subject("settings"), []byte{protocol + 1}))(t)
 	err := join(func(*Options) {})
 	if !errors.Is(err, errProtocol) || !strings.Contains(err.Error(), "the same version") {
 		t.Errorf("another version: %v", err)
@@ -90,12 +90,12 @@ func TestOlderSettings(t *testing.T) {
 	w := newWorld(t, 1)
 	p, js := w.connect("a")
 	defer p.nc.Close()
-	must.Get(js.CreateStream(t.Context(), names.StreamConfig(1)))(t)
+	must.Get(js.CreateStream(patient(t), names.StreamConfig(1)))(t)
 	older := []setting{{"scope.mode", "any"}, {"the rules of URLs", "0123456789abcdef"}}
-	must.Get(js.Publish(t.Context(), names.Subject("settings"), encodeSettings(writer{}, older)))(t)
+	must.Get(js.Publish(patient(t), names.Subject("settings"), encodeSettings(writer{}, older)))(t)
 	a := w.start("a")
 	w.served("after the start", a)
-	m, _, err := a.node.reg.read(t.Context(), names.Subject("settings"))
+	m, _, err := a.node.reg.read(patient(t), names.Subject("settings"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,8 +113,8 @@ func TestForeignStream(t *testing.T) {
 	defer p.nc.Close()
 	c := names.StreamConfig(1)
 	c.AllowRollup, c.MaxAge = false, time.Hour
-	must.Get(js.CreateStream(t.Context(), c))(t)
-	_, err := Join(t.Context(), p.nc, js, w.options("a"))
+	must.Get(js.CreateStream(patient(t), c))(t)
+	_, err := Join(patient(t), p.nc, js, w.options("a"))
 	for _, want := range []string{"allow_rollup_hdrs is false", "max_age is 1h"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
@@ -126,35 +126,36 @@ func TestForeignStream(t *testing.T) {
 func TestLostAnswer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
+	w.alter = neverLate
 	p, js := w.connect("a")
 	defer p.nc.Close()
-	n := must.Get(Join(t.Context(), p.nc, js, w.options("a")))(t)
+	n := must.Get(Join(patient(t), p.nc, js, w.options("a")))(t)
 	machine := must.Get(cluster.NewNode(n.now(), n.o.Cluster))(t)
 	n.machine = machine
 	n.do(func(m *cluster.Node, now cluster.Instant) { m.Tick(now) })
 	k := n.actions[0].(cluster.WriteKey)
 	subject := n.writes.member("a")
-	seq, result, err := n.reg.write(t.Context(), subject, encodeKey(n.writes.writer(k.ID), k.Key), 0, true)
+	seq, result, err := n.reg.write(patient(t), subject, encodeKey(n.writes.writer(k.ID), k.Key), 0, true)
 	if result != written || n.Trust().Left() > 0 {
 		t.Fatalf("%v, %v", result, err)
 	}
-	n.writes.read(t.Context(), subject)
+	n.writes.read(patient(t), subject)
 	if left := n.Trust().Left(); !n.Status().Joined || left <= 0 || left > n.o.Cluster.TTL-n.o.Cluster.Margin {
 		t.Errorf("trust %v, %+v", left, n.Status())
 	}
 	// A write on the condition that nothing was written is refused, and leaves nothing.
-	if _, result, err := n.reg.write(t.Context(), subject, []byte("x"), 0, true); result != refused {
+	if _, result, err := n.reg.write(patient(t), subject, []byte("x"), 0, true); result != refused {
 		t.Errorf("%v, %v", result, err)
 	}
 	// A write replaces the one before, so that heartbeats take no room.
-	if _, result, err := n.reg.write(t.Context(), subject, []byte("x"), seq, true); result != written {
+	if _, result, err := n.reg.write(patient(t), subject, []byte("x"), seq, true); result != written {
 		t.Errorf("%v, %v", result, err)
 	}
-	info, err := n.reg.stream.Info(t.Context(), jetstream.WithSubjectFilter(subject))
+	info, err := n.reg.stream.Info(patient(t), jetstream.WithSubjectFilter(subject))
 	if err != nil || info.State.Subjects[subject] != 1 {
 		t.Errorf("%+v, %v", info, err)
 	}
-	must.Get(n.Replicas(t.Context()))(t)
+	must.Get(n.Replicas(patient(t)))(t)
 }
 
 // TestRestart: a process that has the state file of its predecessor need not wait for a TTL, unless
@@ -163,7 +164,7 @@ func TestRestart(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
 	state := filepath.Join(t.TempDir(), "state")
-	w.alter = func(o *Options) { o.StateFile, o.Cluster.TTL, o.Cluster.Margin = state, 3*patience, patience }
+	w.alter = func(o *Options) { neverLate(o); o.StateFile = state }
 	a := w.start("a")
 	w.served("after the start", a)
 	testkit.Eventually(t, "the membership is noted", func() error {

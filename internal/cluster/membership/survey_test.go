@@ -108,12 +108,12 @@ func TestSurveyOfNonsense(t *testing.T) {
 	w := newWorld(t, 1)
 	p, js := w.connect("nobody")
 	t.Cleanup(p.nc.Close)
-	must.Get(natsconn.OpenStream(t.Context(), js, names, 1))(t)
+	must.Get(natsconn.OpenStream(patient(t), js, names, 1))(t)
 	publish := func(subject string, data []byte) {
-		_, _ = js.Publish(t.Context(), names.Subject(subject), data) // one of them belongs to no stream
+		_, _ = js.Publish(patient(t), names.Subject(subject), data) // one of them belongs to no stream
 	}
 	publish("settings", encodeSettings(writer{}, []setting{{"cluster.shards", "1000000000"}}))
-	if s, err := ReadSurvey(t.Context(), js, names); err == nil {
+	if s, err := ReadSurvey(patient(t), js, names); err == nil {
 		t.Errorf("%+v", s)
 	}
 	publish("settings", encodeSettings(writer{}, []setting{{"cluster.margin", "1s"}, {"cluster.shards", "8"},
@@ -124,7 +124,7 @@ func TestSurveyOfNonsense(t *testing.T) {
 	publish("epoch.-1", encodeEpoch(writer{}, goldenEpoch))
 	publish("epoch.9.9", encodeEpoch(writer{}, goldenEpoch))
 	publish("epoch.2", encodeEpoch(writer{}, cluster.Epoch{Owner: cluster.Member{Node: "b", Born: 3}}))
-	s, err := ReadSurvey(t.Context(), js, names)
+	s, err := ReadSurvey(patient(t), js, names)
 	if err != nil || len(s.Members) != 2 || s.Members[0].State != Unreadable || len(s.Members[0].Notes) != 1 ||
 		s.Members[1].State != Trusted || s.Members[1].Owns != 1 || s.Shards[7].Node != UnknownOwner ||
 		s.Shards[2].Node != "b" || s.Shards[3].Node != "" {
@@ -141,7 +141,7 @@ func TestUnreadable(t *testing.T) {
 	t.Cleanup(p.nc.Close)
 	a, b := w.start("a"), w.start("b")
 	w.served("both", a, b)
-	must.Get(js.Publish(t.Context(), names.Subject("member", "a"), []byte("nonsense")))(t)
+	must.Get(js.Publish(patient(t), names.Subject("member", "a"), []byte("nonsense")))(t)
 	w.surveyed(js, "a is unreadable", func(s *Survey) bool {
 		return len(s.Members) == 2 && s.Members[0].State == Unreadable && s.Members[1].State == Trusted
 	})

@@ -44,6 +44,7 @@ func TestSleep(t *testing.T) {
 	e := newManual()
 	var slept atomic.Int64
 	w.alter = func(o *Options) {
+		neverLate(o)
 		o.Engines = e
 		o.Uptime = func() time.Duration { return uptime() + time.Duration(slept.Load()) }
 	}
@@ -113,7 +114,10 @@ func TestRefusedByLog(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
 	e := newManual()
-	w.alter = func(o *Options) { o.Engines, o.Cluster.Shards = e, 1 }
+	w.alter = func(o *Options) {
+		neverLate(o)
+		o.Engines, o.Cluster.Shards = e, 1
+	}
 	w.start("a")
 	h := <-e.opened
 	r := must.Get(h.Begin(t.Context()))(t)

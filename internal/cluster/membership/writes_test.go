@@ -71,7 +71,7 @@ func followCutOff(t *testing.T, servers *natstest.Servers, end func(*natstest.Pr
 	nc, js := natstest.Connect(t,
 		natsconn.Options{URLs: []string{proxy.URL()}, Node: "a", Names: names, IgnoreOthers: true})
 	defer nc.Close()
-	stream := must.Get(natsconn.OpenStream(t.Context(), js, names, 1))(t)
+	stream := must.Get(natsconn.OpenStream(patient(t), js, names, 1))(t)
 	r := &registers{nc: nc, js: js, stream: stream, names: names}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
