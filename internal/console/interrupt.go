@@ -19,9 +19,20 @@ const sameWish = time.Second
 // later or more, ends the process at once, and nothing that was committed is lost. stopping is what the
 // first one prints. stop restores the default handling of the signals.
 func Interruptible(parent context.Context, say io.Writer, stopping string) (ctx context.Context, stop func()) {
-	ctx, cancel := context.WithCancel(parent)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	ctx, end := interruptible(parent, signals, say, stopping, os.Exit)
+	return ctx, func() {
+		signal.Stop(signals)
+		end()
+	}
+}
+
+// interruptible is Interruptible with the signals, and with what ends the process.
+func interruptible(
+	parent context.Context, signals <-chan os.Signal, say io.Writer, stopping string, exit func(code int),
+) (ctx context.Context, end func()) {
+	ctx, cancel := context.WithCancel(parent)
 	var listening sync.WaitGroup
 	done := make(chan struct{})
 	listening.Go(func() {
@@ -42,13 +53,12 @@ func Interruptible(parent context.Context, say io.Writer, stopping string) (ctx 
 			case <-again:
 				fmt.Fprintln(say, "amble: stopped at once; what was committed is safe, and the next run fetches the "+
 					"rest")
-				os.Exit(exitInterrupted)
+				exit(exitInterrupted)
 			default:
 			}
 		}
 	})
 	return ctx, func() {
-		signal.Stop(signals)
 		close(done)
 		listening.Wait()
 		cancel()
