@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Division divides the hosts of a database among parts. Each part becomes a database of its own
@@ -228,3 +229,34 @@ func (u *Union) Write(ctx context.Context, path, like string, marks map[string][
 	}
 	return sum, nil
 }
+
+// begin takes a transaction to read from, all of it as of one moment.
+func (c *rowCopy) begin(tx *txn) error {
+	c.tx = tx
+	known := make(map[string]bool)
+	for _, name := range buckets() {
+		known[string(name)] = true
+	}
+	return tx.Buckets(func(name []byte, _ *bucket) error {
+		if !known[string(name)] {
+			return fmt.Errorf("bucket %s: this version does not know what it holds of a host", name)
+		}
+		return nil
+	})
+}
+
+// reading calls f while all copies read.
+func reading(all []*rowCopy, f func() error) error {
+	if len(all) == 0 {
+		return f()
+	}
+	return all[0].from.db.View(func(tx *txn) error {
+		if err := all[0].begin(tx); err != nil {
+			return err
+		}
+		return reading(all[1:], f)
+	})
+}
+
+// isErased reports whether a host is the rest of an erased one.
+func isErased(name string) bool { return strings.HasPrefix(name, erasedPrefix) }

@@ -30,34 +30,6 @@ type rowCopy struct {
 	rows     int
 }
 
-// begin takes a transaction to read from, all of it as of one moment.
-func (c *rowCopy) begin(tx *txn) error {
-	c.tx = tx
-	known := make(map[string]bool)
-	for _, name := range buckets() {
-		known[string(name)] = true
-	}
-	return tx.Buckets(func(name []byte, _ *bucket) error {
-		if !known[string(name)] {
-			return fmt.Errorf("bucket %s: this version does not know what it holds of a host", name)
-		}
-		return nil
-	})
-}
-
-// reading calls f while all copies read.
-func reading(all []*rowCopy, f func() error) error {
-	if len(all) == 0 {
-		return f()
-	}
-	return all[0].from.db.View(func(tx *txn) error {
-		if err := all[0].begin(tx); err != nil {
-			return err
-		}
-		return reading(all[1:], f)
-	})
-}
-
 // copyBucket copies the rows of a bucket, in the order of their keys. Those of meta and the marks are
 // not copied.
 func (c *rowCopy) copyBucket(name []byte) error {
@@ -298,6 +270,3 @@ func putNewMeta(to rowSink, key *[keySize]byte, c Counters) error {
 	}
 	return errors.Join(putVersion(to.Put), to.Put(metaKey, key[:]), to.Put(metaCounters, appendCounters(nil, c)))
 }
-
-// isErased reports whether a host is the rest of an erased one.
-func isErased(name string) bool { return strings.HasPrefix(name, erasedPrefix) }

@@ -46,13 +46,6 @@ func (l *liveSettings) useTokens(set func(full, read, fetch string)) {
 	l.tokens = set
 }
 
-// useToken sets the function that receives the changed token of the URLFrontier service.
-func (l *liveSettings) useToken(set func(string)) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.setToken = set
-}
-
 // Settings implements server.Settings.
 func (l *liveSettings) Settings() []server.Setting {
 	l.mu.Lock()

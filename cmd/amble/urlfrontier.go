@@ -192,3 +192,10 @@ func servedUntil(ctx context.Context, s *service.Service, log *slog.Logger) (run
 		<-closed
 	}
 }
+
+// useToken sets the function that receives the changed token of the URLFrontier service.
+func (l *liveSettings) useToken(set func(string)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.setToken = set
+}

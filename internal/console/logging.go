@@ -6,14 +6,12 @@ import (
 	"io"
 	"log"
 	"log/slog"
-	"os"
 	"strings"
 	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
-	"golang.org/x/term"
 	"golang.org/x/time/rate"
 
 	"github.com/amble-crawler/amble/internal/config"
@@ -157,16 +155,4 @@ func partial(text []byte) int {
 		}
 	}
 	return 0
-}
-
-// RawOutput returns the unescaped output, unless that is a terminal.
-func RawOutput(w io.Writer) io.Writer {
-	p, ok := w.(*PlainWriter)
-	if !ok {
-		return w
-	}
-	if file, isFile := p.W.(*os.File); isFile && term.IsTerminal(int(file.Fd())) {
-		return p
-	}
-	return p.W
 }

@@ -41,13 +41,6 @@ func (s *supervisor) notify(message string) {
 	_, _ = c.Write([]byte(message))
 }
 
-// Waits says what the process waits for before it is ready.
-func (s *supervisor) Waits(what string) {
-	if s != nil {
-		s.notify("STATUS=waiting " + what)
-	}
-}
-
 // Vital is what a supervisor wants to know.
 type Vital struct {
 	Ready, Alive bool

@@ -98,18 +98,6 @@ func (n *Node) openEngine(id string, create bool) (*crawl.Engine, error) {
 	return e, err
 }
 
-// Stored returns the options of the crawls besides DEFAULT that are on the disk, by their ids, given
-// those of DEFAULT.
-func Stored(o crawl.Options) (map[string]crawl.Options, error) {
-	d := directory{o.DataDir, 1}
-	ids, err := d.ids()
-	stored := make(map[string]crawl.Options, len(ids))
-	for _, id := range ids {
-		stored[id] = d.optionsOf(id, o)
-	}
-	return stored, err
-}
-
 // optionsOf returns the options of a crawl other than DEFAULT, given those of DEFAULT.
 func (d *directory) optionsOf(id string, o crawl.Options) crawl.Options {
 	o.DataDir = d.path(id)

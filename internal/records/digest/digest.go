@@ -4,17 +4,11 @@ package digest
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
-	"fmt"
 	"hash"
-	"strings"
 )
 
 // Digest is a SHA-256.
 type Digest [sha256.Size]byte
-
-// Err means that a text is no digest that can be checked.
-var Err = errors.New("digest: not a SHA-256 digest in hexadecimal digits")
 
 const label = "sha256:"
 
@@ -22,16 +16,6 @@ const label = "sha256:"
 func (d Digest) String() string {
 	b := append(make([]byte, 0, len(label)+2*len(d)), label...)
 	return string(hex.AppendEncode(b, d[:]))
-}
-
-// Parse is the inverse of String.
-func Parse(s string) (d Digest, err error) {
-	text, found := strings.CutPrefix(s, label)
-	sum, err := hex.DecodeString(text)
-	if !found || err != nil || len(sum) != len(d) {
-		return d, fmt.Errorf("%w: %.80q", Err, s)
-	}
-	return Digest(sum), nil
 }
 
 // NewHash returns the hash for digests.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"path/filepath"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -13,7 +12,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/amble-crawler/amble/internal/engine/crawl"
-	"github.com/amble-crawler/amble/internal/engine/requestlog"
 	"github.com/amble-crawler/amble/internal/rules/optout"
 )
 
@@ -92,39 +90,12 @@ func (s *Server) divided(request context.Context) Division {
 	return s.o.Division
 }
 
-// Of returns what an operation is about: a crawl, or a division as a whole; neither: this node of a division.
-func (s *Server) Of(request context.Context) (Crawl, Division) {
-	return s.crawl(request), s.divided(request)
-}
-
 // crawl returns the crawl that a request is about; nil: it is about a division.
 func (s *Server) crawl(request context.Context) Crawl {
 	if c, ok := request.Value(crawlKey{}).(Crawl); ok {
 		return c
 	}
 	return s.only
-}
-
-// RequestLogs returns the request log of the crawl that a request is about, or those of all shards that this node has
-// ever had.
-func (s *Server) RequestLogs(request context.Context) ([]string, error) {
-	c := s.crawl(request)
-	switch {
-	case c == nil:
-		return filepath.Glob(filepath.Join(s.o.DataDir, "shards", "*", requestlog.DirName))
-	case s.o.Division != nil: // that of the shard
-		return []string{filepath.Join(c.Status().DataDir, requestlog.DirName)}, nil
-	}
-	return []string{filepath.Join(s.o.DataDir, requestlog.DirName)}, nil
-}
-
-// OptOuts returns the opt-outs of the crawl or the division that a request is about.
-func (s *Server) OptOuts(request context.Context) ([]crawl.OptOut, error) {
-	if c := s.crawl(request); c != nil {
-		return c.OptOuts()
-	}
-	all, err := askAll[optOutList](request, s.o.Division, AnswerTimeout, Read("/optouts", nil))
-	return all.OptOuts, err
 }
 
 // ofCrawl answers requests of other nodes about one shard. They may do everything: who they are is known.

@@ -34,24 +34,6 @@ func MissingShards(failed map[int]error) *Incomplete {
 	return m
 }
 
-// Missing describes nodes that have not answered, and shards that none has answered for, of so many; nil: there
-// are neither.
-func Missing(failed map[string]error, shards []int, of int) *Incomplete {
-	m := &Incomplete{Nodes: SortedKeys(failed), Shards: append([]int{}, shards...), Why: []string{}}
-	for _, node := range m.Nodes {
-		if len(m.Why) < maxWhy {
-			m.Why = append(m.Why, failed[node].Error())
-		}
-	}
-	if len(m.Shards) == 0 && len(m.Nodes) == 0 {
-		return nil
-	}
-	if n := len(m.Shards); n > 0 && len(m.Why) < maxWhy {
-		m.Why = append(m.Why, fmt.Sprintf("%d of %d shards are crawled by no node that has answered", n, of))
-	}
-	return m
-}
-
 // SortedKeys returns the keys of a map in their order.
 func SortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
 	keys := make([]K, 0, len(m))

@@ -36,11 +36,6 @@ func (r *Request) with(query url.Values) *Request {
 	return r
 }
 
-// Read returns the request that reads a path of the API.
-func Read(path string, query url.Values) *Request {
-	return &Request{Method: http.MethodGet, URL: url.URL{Path: BasePath + path, RawQuery: query.Encode()}}
-}
-
 // Under returns the request for HTTP, with a prefix of its path.
 func (r *Request) Under(ctx context.Context, prefix string) *http.Request {
 	u := r.URL
@@ -99,14 +94,6 @@ type unanswered struct{ error }
 
 // Unwrap returns the cause.
 func (u unanswered) Unwrap() error { return u.error }
-
-// Unanswered makes an error one of a request that nobody has answered, which clients get as the status 503.
-func Unanswered(err error) error {
-	if err == nil {
-		return nil
-	}
-	return unanswered{err}
-}
 
 // checked returns a response, or the error that it is.
 func checked(response *http.Response, err error) (*http.Response, error) {

@@ -55,14 +55,6 @@ func hostOfURL[I any](urlOf func(*I) string) func(*I) (string, error) {
 	}
 }
 
-// HandleOfURL registers an operation of a module about a URL: f answers for the crawl that has its host.
-func HandleOfURL[I, T any](s *Server, api huma.API, op huma.Operation, urlOf func(*I) string,
-	f func(context.Context, Crawl, *I) (T, error)) {
-	Handle(api, op, ofOwner(s, hostOfURL(urlOf), func(ctx context.Context, in *I) (*Object[T], error) {
-		return answer(f(ctx, s.crawl(ctx), in))
-	}))
-}
-
 // merged is an answer that others of its kind can be added to.
 type merged[T any] interface {
 	*T
