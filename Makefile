@@ -17,7 +17,7 @@ RACING   := ./internal/engine/crawl ./cmd/amble ./internal/service/server ./inte
 	./internal/testing/memnet ./internal/cluster/natsconn ./internal/rules/networks ./internal/engine/node \
 	./internal/engine/remote ./internal/cluster/routes ./internal/web/spool ./internal/testing/testkit \
 	./internal/testing/testweb ./internal/modules/oncomplete ./internal/modules/webhook \
-	./internal/engine/crawl/internal/lists ./politeness
+	./internal/engine/crawl/internal/lists ./internal/engine/crawl/internal/work ./politeness
 # Packages where only the tests TestConcurrent... start goroutines, or reach code that does.
 MIXED    := ./internal/output/archive ./internal/modules/warc/warcfiles ./internal/testing/simulate ./robots ./storage
 # How long the tests of a package may take. Only a test that hangs takes as long: a slow machine is no fault.

@@ -2,8 +2,10 @@ package crawl
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/work"
 	"github.com/amble-crawler/amble/internal/engine/marks"
 	"github.com/amble-crawler/amble/internal/engine/sweep"
 	"github.com/amble-crawler/amble/internal/output/archive"
@@ -69,28 +71,28 @@ func (b *batch) merge(rows storage.Batch) {
 }
 
 // add adds what a request brought.
-func (b *batch) add(r *result) {
-	if r.item != nil {
-		b.items = append(b.items, r.item)
-		b.bytes += r.item.Size()
+func (b *batch) add(r *work.Result) {
+	if r.Item != nil {
+		b.items = append(b.items, r.Item)
+		b.bytes += r.Item.Size()
 	}
-	if r.payload != nil {
-		b.rows.Payloads = append(b.rows.Payloads, *r.payload)
+	if r.Payload != nil {
+		b.rows.Payloads = append(b.rows.Payloads, *r.Payload)
 	}
-	if r.history != nil {
-		b.rows.RobotsHistory = append(b.rows.RobotsHistory, *r.history)
+	if r.History != nil {
+		b.rows.RobotsHistory = append(b.rows.RobotsHistory, *r.History)
 	}
-	if d := r.declared; d != nil {
-		b.setMark(d.mark, d.value)
+	if d := r.Declared; d != nil {
+		b.setMark(d.Mark, d.Value)
 	}
-	if r.mazes != "" {
-		b.setMark(maze.Mark+r.lease.HostName, []byte(r.mazes))
+	if r.Mazes != "" {
+		b.setMark(maze.Mark+r.Lease.HostName, []byte(r.Mazes))
 	}
-	b.passed.Take(&r.passed)
-	b.rows.Found = append(b.rows.Found, r.found...)
-	b.rows.Done = append(b.rows.Done, r.again...)
-	b.rows.Refused = append(b.rows.Refused, r.refused...)
-	b.size += len(r.found) + len(r.refused)
+	b.passed.Take(&r.Passed)
+	b.rows.Found = append(b.rows.Found, r.Found...)
+	b.rows.Done = append(b.rows.Done, r.Again...)
+	b.rows.Refused = append(b.rows.Refused, r.Refused...)
+	b.size += len(r.Found) + len(r.Refused)
 }
 
 // setMark sets a mark of the database; nil removes it.
@@ -266,3 +268,20 @@ const maxPendingBytes = 32 << 20
 
 // maxReused bounds the memory that a batch is used again with, in items of each kind.
 const maxReused = 8_192
+
+// supersede adds a line to the output for each URL whose last line counts no more.
+func (q *sweepQueue) supersede(p *sweep.Step, to *batch) error {
+	for _, s := range p.Superseded {
+		item, err := q.encoder.Encode(&archive.Visit{Page: &archive.Page{
+			URL: s.URL, Depth: int(s.Depth), Attempts: int(s.Attempts), Reason: "superseded", Note: s.Why,
+		}})
+		if err != nil {
+			return fmt.Errorf("encode a line for the output: %w", err)
+		}
+		if !item.Empty() {
+			to.items = append(to.items, item)
+			to.bytes += item.Size()
+		}
+	}
+	return nil
+}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/seedbook"
-	"github.com/amble-crawler/amble/internal/web/fetch"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/work"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -144,33 +144,10 @@ type Permits interface {
 }
 
 // Permit is that of one request.
-type Permit interface {
-	// Context returns a child of the context that was given to Begin. It ends when the request has to be
-	// broken off.
-	Context() context.Context
-	// Check returns nil if the request may be written now. It does not block.
-	Check() error
-	// End ends the request, whether it was made or not.
-	End()
-}
+type Permit = work.Permit
 
-// do makes a request with a permit. A request without one is not made, and fails as one that was
-// canceled.
-func (w *worker) do(ctx context.Context, l *frontier.Lease, req fetch.Request) (*fetch.Response, error) {
-	if w.o.Permits == nil {
-		return w.client.Do(ctx, req)
-	}
-	permit, err := w.o.Permits.Begin(ctx, l.Gate)
-	if err != nil {
-		now := w.o.Now()
-		return nil, &fetch.Error{
-			Kind: fetch.KindCanceled, Op: "begin", URL: req.URL.String(), Start: now, End: now, Err: err,
-		}
-	}
-	defer permit.End()
-	req.Permit = permit.Check
-	return w.client.Do(permit.Context(), req)
-}
+// RobotsQuery is a request that one shard wants of another: to where a robots.txt redirects.
+type RobotsQuery = work.RobotsQuery
 
 // isPermitted reports whether requests may begin.
 func (pm *permits) isPermitted() bool { return pm.o.Permits == nil || pm.o.Permits.Check() == nil }

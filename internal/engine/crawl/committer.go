@@ -199,3 +199,37 @@ func (c *committer) close() error {
 	}
 	return err
 }
+
+// openOutput opens the files of the output behind what was committed.
+func (e *Engine) openOutput() error {
+	if err := e.o.Archive.Load(); err != nil {
+		return err
+	}
+	encoded, err := e.store.Mark(storage.MarkOutput)
+	if err != nil {
+		return err
+	}
+	marks, err := archive.DecodeMarks(encoded)
+	if err != nil {
+		return err
+	}
+	e.o.Archive.Info = &archive.Info{Tags: e.seedTags,
+		Warn: func(err error) { e.log.Warn("output", "error", err) }}
+	w, err := archive.Open(e.o.Archive, marks)
+	if err != nil {
+		return err
+	}
+	e.files = &outputFiles{output: w, marks: w.Marks()}
+	for _, a := range w.Aside() {
+		e.logAside(a)
+	}
+	return nil
+}
+
+// seedTags returns the tags of the seeds.
+func (e *Engine) seedTags() []string {
+	if scope := e.scope.Load(); scope != nil {
+		return scope.Seeds().Tags()
+	}
+	return nil
+}

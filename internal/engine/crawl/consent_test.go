@@ -8,15 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/modules/warc/warcfiles"
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/rules/consent"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
-	"github.com/amble-crawler/amble/internal/web/extract"
-	"github.com/amble-crawler/amble/internal/web/weburl"
-	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -153,29 +149,6 @@ func TestConsentPolicy(t *testing.T) {
 			t.Errorf("without a policy /no/x is %+v", got)
 		}
 	})
-}
-
-// TestUsageCost: a page that states nothing costs no allocation.
-func TestUsageCost(t *testing.T) {
-	w := new(worker)
-	w.o, w.directives = &Options{}, consent.KnownDirectives()
-	file := robots.Compile([]byte("User-agent: *\nDisallow: /a\n"), "amble")
-	res := &result{lease: frontier.Lease{Rules: file}}
-	header, d := http.Header{"Content-Type": {"text/html"}}, extract.Directives{}
-	live := &inForce{}
-	w.live = func() *inForce { return live }
-	note := func() { w.noteUsage(res, header, &archive.Page{}, &d, weburl.URL{}) }
-	if n := testing.AllocsPerRun(100, note); n > 0 || res.keptUsage != "" {
-		t.Errorf("%g allocations", n)
-	}
-	if text := strings.Repeat("a", 2*maxStatement); len(longUsage(text)) > maxStatement+3 {
-		t.Error("a long statement is not cut")
-	}
-}
-
-func longUsage(text string) string {
-	usage, _ := usageOf([]consent.Statement{{Preferences: consent.ParseReservation("1"), Text: text}})
-	return usage["tdm"].From
 }
 
 // keptUsage reads the preferences that the store keeps of a URL.

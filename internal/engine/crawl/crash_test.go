@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/engine/crawl/internal/crashes"
-	"github.com/amble-crawler/amble/internal/engine/crawl/internal/tally"
 	"github.com/amble-crawler/amble/internal/engine/inspect"
 	"github.com/amble-crawler/amble/internal/engine/requestlog"
 	"github.com/amble-crawler/amble/internal/engine/sweep"
@@ -266,26 +264,6 @@ func TestCrashesElsewhere(t *testing.T) {
 			t.Errorf("lines %+v", lines)
 		}
 	})
-}
-
-// TestLookupThatPanics: it fails for its host, which is kept with the panic.
-func TestLookupThatPanics(t *testing.T) {
-	results := make(chan ending, 1)
-	w := new(worker)
-	w.o, w.log, w.tally = &Options{Now: time.Now}, slog.New(slog.DiscardHandler), new(tally.Tally)
-	w.results, w.crashes = results, &crashes.Files{Dir: filepath.Join(t.TempDir(), CrashDir)}
-	w.lookUp(&lookup{ctx: t.Context(), host: "bomb.test"}) // there is no client
-	if l := (<-results).(*lookup); l.report.Reason != storage.ReasonCrash || l.report.End.IsZero() {
-		t.Errorf("report %+v", l.report)
-	}
-	files, err := os.ReadDir(w.crashes.Dir)
-	if err != nil || len(files) != 1 {
-		t.Fatalf("%v, %v", files, err)
-	}
-	text, err := os.ReadFile(filepath.Join(w.crashes.Dir, files[0].Name()))
-	if err != nil || !strings.Contains(string(text), "host: bomb.test\n") {
-		t.Errorf("%v:\n%s", err, text)
-	}
 }
 
 // TestStackIsLoggedOnce: of panics from one place the log has one stack.

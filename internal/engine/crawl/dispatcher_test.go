@@ -10,6 +10,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/lists"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/load"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/survey"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/work"
 	"github.com/amble-crawler/amble/internal/system/boot"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
@@ -132,7 +133,7 @@ func TestLedgerOffset(t *testing.T) {
 		"a match and a page":   {[]frontier.Kind{frontier.Page, frontier.Page, frontier.Match}, []int{0}, 1},
 	} {
 		d := testDispatcher(t)
-		var results []*result
+		var results []*work.Result
 		for i, kind := range test.kinds {
 			l := frontier.Lease{ID: uint64(i), Kind: kind, Robots: new(frontier.RobotsJob)}
 			d.enter(&l, time.Now())
@@ -161,6 +162,6 @@ func TestLedgerOffset(t *testing.T) {
 
 // testShared is the shared part of an engine that makes no request.
 func testShared(o *Options) *Shared {
-	return &Shared{parsers: newParsers(), client: new(fetch.Client), workers: o.Workers, rate: newRateLimit(o.MaxRate),
-		names: o.Frontier.Resolvers}
+	return &Shared{parsers: work.NewParsers(), client: new(fetch.Client), workers: o.Workers,
+		rate: newRateLimit(o.MaxRate), names: o.Frontier.Resolvers}
 }

@@ -8,8 +8,8 @@
 //	dispatcher  owns the frontier, and a part for each thing that it keeps track of: leases, loads,
 //	            sweeps, the next commit, the status. It gives leases to idle workers, gathers results
 //	            for the committer, and serves the mailbox. Run's goroutine.
-//	worker      one request at a time for each of Options.Workers goroutines: fetch, extract, encode.
-//	            Lookups of names use it too, each in a goroutine of its own.
+//	worker      of package work; one request at a time for each of Options.Workers goroutines: fetch,
+//	            extract, encode. Lookups of names use it too, each in a goroutine of its own.
 //	committer   one goroutine; the only one that writes the store and the output.
 //	loader      one goroutine, of package load; reads queue heads and robots records, and compiles
 //	            rules.

@@ -21,6 +21,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/survey"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/tally"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/visiting"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/work"
 	"github.com/amble-crawler/amble/internal/engine/inspect"
 	"github.com/amble-crawler/amble/internal/engine/remote"
 	"github.com/amble-crawler/amble/internal/engine/sweep"
@@ -61,9 +62,9 @@ type Engine struct {
 	bodies      *bodies.Recent // that the store does not know of yet
 	domainHosts *domains.Hosts // nil: there is no limit
 	mazes       *maze.Branches
-	ledger      ledger      // the dispatcher's during a Run
-	requests    *requestLog // the dispatcher's during a Run; nil: not open yet
-	client      fetcher     // of the workers
+	ledger      ledger       // the dispatcher's during a Run
+	requests    *requestLog  // the dispatcher's during a Run; nil: not open yet
+	client      work.Fetcher // of the workers
 	crashes     *crashes.Files
 	observer    Observer       // nil: nobody
 	end         func()         // closes ended, once
@@ -104,8 +105,8 @@ type views struct {
 // lendings are for fetchers outside of the process. Any goroutine may call its methods.
 type lendings struct {
 	views
-	lender   atomic.Pointer[worker] // of the Run; nil: none has begun
-	inactive atomic.Bool            // clients let no leases be given
+	lender   atomic.Pointer[workers] // of the Run; nil: none has begun
+	inactive atomic.Bool             // clients let no leases be given
 }
 
 // Open opens the data directory and settles what an earlier process left: it cuts the output to
@@ -280,7 +281,7 @@ func (e *Engine) Run(ctx context.Context, seeds []Seed) (Summary, error) {
 		return Summary{}, err
 	}
 	e.mailbox.Store(d.mailbox)
-	e.lender.Store(c.worker)
+	e.lender.Store(c.workers)
 	close(e.ready)
 	err = c.run(ctx, d)
 	after := e.store.Counters()

@@ -253,7 +253,7 @@ func requested(o storage.Outcome) bool {
 	case storage.Fetched, storage.Redirected:
 		return true
 	case storage.Failed:
-		return o.Reason != reasonOf(fetch.KindDNSNotFound) && o.Reason != reasonOf(fetch.KindBlockedAddress)
+		return o.Reason != reasonFor(fetch.KindDNSNotFound) && o.Reason != reasonFor(fetch.KindBlockedAddress)
 	}
 	return false
 }
@@ -330,3 +330,6 @@ func answered(t *testing.T, web *testweb.Web) {
 	defer cancel()
 	must.Do(t, web.Settle(ctx))
 }
+
+// reasonFor returns the name that the store has for a kind of failure.
+func reasonFor(k fetch.Kind) storage.Reason { return storage.ReasonFetch + storage.Reason(k) }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/work"
 	"github.com/amble-crawler/amble/internal/web/fetch"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -107,29 +108,21 @@ func (m *maxRate) nextLease(f *frontier.Frontier, now time.Time) (l frontier.Lea
 // stallCheckEvery is how often the dispatcher looks for requests that others should not wait for.
 const stallCheckEvery = 250 * time.Millisecond
 
-// flight is a lease while a worker has it.
-type flight struct {
-	offset   uint64 // in the start ledger
-	progress fetch.Progress
-	ctx      context.Context         // of the request and of all that is done with its response
-	end      context.CancelCauseFunc // nil for a lookup
-}
-
 // flights are the leases that workers have, and those for names that are looked up. The dispatcher owns them.
 type flights struct {
-	leases      chan<- *result // unbuffered; a worker is idle whenever something is sent
+	leases      chan<- *work.Result // unbuffered; a worker is idle whenever something is sent
 	startWorker func()
 	startLookup func(*lookup)
 	working     context.Context // of requests
 	naming      context.Context // of lookups
 
-	entered []*result          // whose worker does not have them yet
-	all     map[uint64]*flight // of workers, by lease
-	checkAt time.Time          // the next look for stalled requests; zero: there are no requests
-	workers int                // started; the others are idle
-	busy    int                // workers with a lease
-	lookups int                // of names
-	pages   int                // page leases
+	entered []*work.Result          // whose worker does not have them yet
+	all     map[uint64]*work.Result // of workers, by lease
+	checkAt time.Time               // the next look for stalled requests; zero: there are no requests
+	workers int                     // started; the others are idle
+	busy    int                     // workers with a lease
+	lookups int                     // of names
+	pages   int                     // page leases
 }
 
 // count is how many leases there are.
@@ -141,13 +134,13 @@ func (f *flights) enter(l *frontier.Lease, offset uint64, now time.Time) {
 	if l.Kind == frontier.Page {
 		f.pages++
 	}
-	res := &result{lease: *l}
+	res := &work.Result{Lease: *l}
 	f.add(res, offset, now)
 	f.entered = append(f.entered, res)
 }
 
 // give gives a lease that was entered to an idle worker. It starts one if all have a lease.
-func (f *flights) give(res *result) {
+func (f *flights) give(res *work.Result) {
 	if f.workers < f.busy {
 		f.workers++
 		f.startWorker()
@@ -156,8 +149,8 @@ func (f *flights) give(res *result) {
 }
 
 // take takes a lease back that has ended.
-func (f *flights) take(res *result) {
-	if res.lease.Kind == frontier.Page {
+func (f *flights) take(res *work.Result) {
+	if res.Lease.Kind == frontier.Page {
 		f.pages--
 	}
 	f.busy--
@@ -165,26 +158,26 @@ func (f *flights) take(res *result) {
 }
 
 // add starts a flight.
-func (f *flights) add(res *result, offset uint64, now time.Time) {
-	res.offset = offset
-	res.ctx, res.end = context.WithCancelCause(f.working)
-	f.all[res.lease.ID] = &res.flight
+func (f *flights) add(res *work.Result, offset uint64, now time.Time) {
+	res.Offset = offset
+	res.Ctx, res.End = context.WithCancelCause(f.working)
+	f.all[res.Lease.ID] = res
 	if f.checkAt.IsZero() {
 		f.checkAt = now.Add(stallCheckEvery)
 	}
 }
 
 // remove ends a flight.
-func (f *flights) remove(res *result) {
-	delete(f.all, res.lease.ID)
-	res.end(nil)
+func (f *flights) remove(res *work.Result) {
+	delete(f.all, res.Lease.ID)
+	res.End(nil)
 }
 
 // completedOffset returns the offset in the ledger before which every request has ended, given that
 // of the ledger's end.
 func (f *flights) completedOffset(end uint64) uint64 {
 	for _, fl := range f.all {
-		end = min(end, fl.offset)
+		end = min(end, fl.Offset)
 	}
 	return end
 }
@@ -205,10 +198,10 @@ func (f *flights) breakOffStalled(from *frontier.Frontier, slow slowRequests, pa
 		return
 	}
 	isSlow := func(id uint64, lasts, stallTime time.Duration) bool {
-		return slow.IsSlow(&f.all[id].progress, lasts, stallTime)
+		return slow.IsSlow(&f.all[id].Progress, lasts, stallTime)
 	}
 	for _, id := range from.Stalled(now, isSlow) {
-		f.all[id].end(fetch.ErrTooSlow)
+		f.all[id].End(fetch.ErrTooSlow)
 	}
 }
 
@@ -259,13 +252,13 @@ func (oc *outcomes) depart(now time.Time) bool {
 	oc.requests.Flush()
 	err := oc.ledger.Flush()
 	for _, res := range oc.flights.entered {
-		if err == nil || res.lease.Kind == frontier.Match {
+		if err == nil || res.Lease.Kind == frontier.Match {
 			oc.flights.give(res)
 			continue
 		}
 		oc.flights.take(res)
 		oc.share.end()
-		oc.notSent(&res.lease, now)
+		oc.notSent(&res.Lease, now)
 	}
 	clear(oc.flights.entered)
 	if oc.flights.entered = oc.flights.entered[:0]; err != nil {
@@ -279,32 +272,35 @@ func (oc *outcomes) depart(now time.Time) bool {
 // ending is what the dispatcher gets of a worker: the end of a lease, or before it that of its request alone.
 type ending interface{ apply(*dispatcher) }
 
-func (res *result) apply(d *dispatcher) { d.complete(res) }
+// completion is the end of a lease.
+type completion struct{ of *work.Result }
+
+func (c completion) apply(d *dispatcher) { d.complete(c.of) }
 
 // requestEnd is the end of the request of a page whose response is still being read. From then on the
 // dispatcher owns the record of the request, and the worker the rest of the result.
 type requestEnd struct {
-	of  *result
+	of  *work.Result
 	end frontier.RequestEnd
 }
 
 func (e *requestEnd) apply(d *dispatcher) {
 	d.requestEnded(e.of, &e.end.Report)
-	d.fail(d.f.EndRequest(e.of.lease.ID, e.end))
+	d.fail(d.f.EndRequest(e.of.Lease.ID, e.end))
 	d.collect()
 }
 
 // requestEnded takes what outlasts the process of a request that has ended: its record, and the wait
 // that its host demands.
-func (oc *outcomes) requestEnded(res *result, r *frontier.Report) {
+func (oc *outcomes) requestEnded(res *work.Result, r *frontier.Report) {
 	oc.logRequest(res, r)
-	oc.fail(oc.ledger.wait(&res.lease, r))
+	oc.fail(oc.ledger.wait(&res.Lease, r))
 }
 
 // complete applies the result of a lease.
-func (oc *outcomes) complete(res *result) {
-	l := &res.lease
-	if res.remote == nil {
+func (oc *outcomes) complete(res *work.Result) {
+	l := &res.Lease
+	if res.Remote == nil {
 		oc.flights.take(res)
 		oc.share.end()
 	} else {
@@ -314,20 +310,20 @@ func (oc *outcomes) complete(res *result) {
 	var err error
 	switch l.Kind {
 	case frontier.Robots:
-		oc.requestEnded(res, &res.robots.Report)
+		oc.requestEnded(res, &res.Robots.Report)
 		oc.addScopeSeeds(res)
-		err = oc.f.CompleteRobots(l.ID, res.robots)
+		err = oc.f.CompleteRobots(l.ID, res.Robots)
 		oc.pending.add(res)
 	case frontier.Visited:
-		oc.requestEnded(res, &res.robots.Report)
-		err = oc.f.CompleteRobots(l.ID, res.robots)
+		oc.requestEnded(res, &res.Robots.Report)
+		err = oc.f.CompleteRobots(l.ID, res.Robots)
 	case frontier.Page:
 		err = oc.completePage(res)
 	case frontier.Match:
-		if res.match.Crashed {
+		if res.Match.Crashed {
 			oc.markCrash(l.Host)
 		}
-		err = oc.f.CompleteMatch(l.ID, res.match)
+		err = oc.f.CompleteMatch(l.ID, res.Match)
 	}
 	if err != nil {
 		oc.fail(fmt.Errorf("complete %s of %s: %w", l.Kind, l.URL, err))
@@ -337,7 +333,7 @@ func (oc *outcomes) complete(res *result) {
 
 // logRequest logs the request of a result, with its report. Of clients that make their requests when
 // they like there is nothing to log.
-func (oc *outcomes) logRequest(res *result, r *frontier.Report) {
+func (oc *outcomes) logRequest(res *work.Result, r *frontier.Report) {
 	if oc.o.IgnoreRobots {
 		return
 	}
@@ -345,30 +341,30 @@ func (oc *outcomes) logRequest(res *result, r *frontier.Report) {
 	oc.reporter.observe(res)
 }
 
-func (oc *outcomes) completePage(res *result) error {
-	l := &res.lease
-	if res.remote != nil && res.remote.lease.Overridden {
-		oc.logRequest(res, &res.page.Report)
+func (oc *outcomes) completePage(res *work.Result) error {
+	l := &res.Lease
+	if res.Remote != nil && res.Remote.Lease.Overridden {
+		oc.logRequest(res, &res.Page.Report)
 		return oc.completeOverridden(res)
 	}
-	if res.page.Outcome.State == storage.Fetched && !l.Head.IsRequisite() {
+	if res.Page.Outcome.State == storage.Fetched && !l.Head.IsRequisite() {
 		oc.pending.pages++
 		oc.uncommitted++
 	}
-	if !res.requestEnded {
-		oc.requestEnded(res, &res.page.Report)
+	if !res.RequestEnded {
+		oc.requestEnded(res, &res.Page.Report)
 	}
 	oc.addScopeSeeds(res)
-	if res.page.Outcome.Reason == storage.ReasonCrash {
+	if res.Page.Outcome.Reason == storage.ReasonCrash {
 		oc.markCrash(l.Host)
 	}
-	res.page.OfWall = func() { oc.fail(res.dropOutput()) }
-	err := oc.f.CompletePage(l.ID, res.page)
+	res.Page.OfWall = func() { oc.fail(res.DropOutput()) }
+	err := oc.f.CompletePage(l.ID, res.Page)
 	oc.pending.add(res)
-	if res.remote != nil && res.remote.committed != nil {
-		oc.pending.waiting = append(oc.pending.waiting, res.remote.committed)
+	if res.Remote != nil && res.Remote.Committed != nil {
+		oc.pending.waiting = append(oc.pending.waiting, res.Remote.Committed)
 	}
-	oc.bodies.Add(res.lease.URL.String(), res.payload)
+	oc.bodies.Add(res.Lease.URL.String(), res.Payload)
 	return err
 }
 

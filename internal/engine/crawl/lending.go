@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/work"
 	"github.com/amble-crawler/amble/internal/engine/remote"
 	"github.com/amble-crawler/amble/internal/web/fetch"
 	"github.com/amble-crawler/amble/politeness"
@@ -32,7 +33,7 @@ type remoteLeases struct {
 	wake    time.Time // when there may be a lease for a waiter; zero: only an event can change that
 	parked  []*claims // wait until the hosts of adopted leases are loaded
 	// outputLost encodes the output of a URL whose lease has run out.
-	outputLost func(*result)
+	outputLost func(*work.Result)
 	// parkedPuts wait for the same.
 	parkedPuts []*putGroup
 }
@@ -236,12 +237,12 @@ func (ld *lender) give(l frontier.Lease, to *remote.Request, now time.Time) (*le
 
 // noteEnd writes that a lease has ended, after the request log has its request. One with a report has its line.
 // Without room for the line it may count as out until its deadline.
-func (s startLedger) noteEnd(res *result) error {
-	x := res.remote.lease
+func (s startLedger) noteEnd(res *work.Result) error {
+	x := res.Remote.Lease
 	if x.IsClaimed() {
 		return nil
 	}
-	_, err := s.note(remote.NoteEnd, &res.lease, x)
+	_, err := s.note(remote.NoteEnd, &res.Lease, x)
 	if errors.Is(err, storage.ErrNoSpace) {
 		return nil
 	}
@@ -249,10 +250,10 @@ func (s startLedger) noteEnd(res *result) error {
 }
 
 // endRemote takes a lease back that has ended. Its request belongs to the line that says so.
-func (oc *outcomes) endRemote(res *result) {
-	x := res.remote.lease
-	if res.offset = x.EndLine; res.offset == 0 {
-		res.offset = oc.ledger.Offset()
+func (oc *outcomes) endRemote(res *work.Result) {
+	x := res.Remote.Lease
+	if res.Offset = x.EndLine; res.Offset == 0 {
+		res.Offset = oc.ledger.Offset()
 	}
 	if x.IsMarked() {
 		oc.pending.setMark(remote.Mark+x.ID, nil)
@@ -307,19 +308,19 @@ func (ld *lender) runOut(now time.Time) {
 
 // loseURL decides about the URL of a lease that has run out: it counts as an attempt, and the reason names the
 // fetcher.
-func (pm *permits) loseURL(res *result) {
-	res.page.RanOut, res.page.Outcome = true, storage.Outcome{
-		State: storage.Retrying, Reason: storage.ReasonLeaseLost, Note: res.remote.lease.Fetcher,
+func (pm *permits) loseURL(res *work.Result) {
+	res.Page.RanOut, res.Page.Outcome = true, storage.Outcome{
+		State: storage.Retrying, Reason: storage.ReasonLeaseLost, Note: res.Remote.Lease.Fetcher,
 	}
 	pm.remote.outputLost(res)
 }
 
 // broken returns the result of a lease without a result: the host is charged, and the URL is fetched
 // again. How long the request took is not known: the host is not what the fetcher's time was spent on.
-func broken(l *frontier.Lease, x *remote.Held, start, end time.Time) *result {
-	res := &result{lease: *l, remote: &remoteResult{lease: x}}
-	res.page.Report = frontier.Report{Sent: true, Broken: true, End: end, Signal: politeness.SignalAborted}
-	res.request = recordOf(&res.lease, start, end)
-	res.request.Sent, res.request.Failure = true, fetch.KindCanceled
+func broken(l *frontier.Lease, x *remote.Held, start, end time.Time) *work.Result {
+	res := &work.Result{Lease: *l, Remote: &work.RemoteResult{Lease: x}}
+	res.Page.Report = frontier.Report{Sent: true, Broken: true, End: end, Signal: politeness.SignalAborted}
+	res.Request = work.RecordOf(&res.Lease, start, end)
+	res.Request.Sent, res.Request.Failure = true, fetch.KindCanceled
 	return res
 }

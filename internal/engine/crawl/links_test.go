@@ -12,8 +12,6 @@ import (
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/internal/web/extract"
-	"github.com/amble-crawler/amble/internal/web/fetch"
-	"github.com/amble-crawler/amble/internal/web/spool"
 )
 
 // TestExtracted: the output says of a page that it was not read as a browser reads it, or not
@@ -65,23 +63,6 @@ func TestFieldsAreInTheOutput(t *testing.T) {
 			t.Errorf("%v", lines)
 		}
 	})
-}
-
-// TestParsersAreNotWaitedForAtTheEnd: who waits for his turn to parse when the crawl has to end
-// gives up.
-func TestParsersAreNotWaitedForAtTheEnd(t *testing.T) {
-	w := new(worker)
-	w.o, w.parsers = new(Options), make(parsers) // all are taken
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err := w.html(ctx, &fetch.Response{Body: spool.Of([]byte("<p>"))}, parse(t, "http://a.test/"), extract.Options{})
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("%v", err)
-	}
-	in := &checkedReader{ctx: ctx, r: strings.NewReader("<urlset>")}
-	if n, err := in.Read(make([]byte, 10)); n > 0 || !errors.Is(err, context.Canceled) {
-		t.Errorf("a list is read on: %d bytes, %v", n, err)
-	}
 }
 
 // TestStopWhileListsAreRead: a list that is being read when the crawl has to end is given up, and

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/work"
 	"github.com/amble-crawler/amble/internal/engine/requestlog"
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/output/formats"
@@ -123,6 +124,12 @@ type Options struct {
 	Uptime func() (now time.Time, uptime time.Duration)
 }
 
+// SitemapOptions say which lists of URLs are read.
+type SitemapOptions = work.SitemapOptions
+
+// RequisiteOptions say what is fetched of what pages are made of.
+type RequisiteOptions = work.RequisiteOptions
+
 // DefaultOptions returns the options of an empty configuration. It guesses no sitemaps. The caller
 // sets DataDir, Fetch.UserAgent and Archive.Dir.
 func DefaultOptions() Options {
@@ -179,7 +186,7 @@ func (o Options) Validate() error {
 		errs = append(errs, fmt.Errorf("crawl: SimilarBits is %d, should be 0 to 64", o.SimilarBits))
 	}
 	errs = append(errs, o.Frontier.Validate(), o.Fetch.Validate(), o.Extract.Validate(),
-		o.Sitemaps.Lists.Validate(), o.Archive.Validate(), o.Requests.Validate(), o.Requisites.validate())
+		o.Sitemaps.Lists.Validate(), o.Archive.Validate(), o.Requests.Validate(), o.Requisites.Validate())
 	return errors.Join(errs...)
 }
 
@@ -215,9 +222,6 @@ func (o *Options) Extraction() extract.Options {
 
 // capturesExchanges reports whether requests and responses are kept as they are.
 func (o *Options) capturesExchanges() bool { return o.Archive.Needs().Exchange }
-
-// comparesText reports whether pages are compared by their text too.
-func (o *Options) comparesText() bool { return o.Recrawl != nil && o.SimilarBits > 0 }
 
 // ownDescriptors is how many files and connections a crawl has open besides those of its workers:
 // the database, the ledger, the output and its indexes, the request log, the API and its clients,

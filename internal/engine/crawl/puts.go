@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/work"
 	"github.com/amble-crawler/amble/internal/engine/remote"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -92,25 +93,25 @@ func (ld *lender) endByPut(x *remote.Held, url string, became storage.State, now
 	}
 	res := broken(l, x, x.Began, now)
 	ld.endRemote(res)
-	ld.logRequest(res, &res.page.Report)
+	ld.logRequest(res, &res.Page.Report)
 	if !ld.o.IgnoreRobots || x.Again && now.Unix() == x.Given.Unix() { // else the time of the put says that it ended
 		ld.fail(ld.ledger.noteEnd(res))
 	}
-	if err := ld.f.CompletePut(l.ID, url, became, res.page.Report); err != nil {
+	if err := ld.f.CompletePut(l.ID, url, became, res.Page.Report); err != nil {
 		ld.fail(fmt.Errorf("put %s: %w", url, err))
 	}
 }
 
 // completeOverridden applies the report of a lease whose URL was put meanwhile: the put decides about
 // the URL, and what the page led to counts.
-func (oc *outcomes) completeOverridden(res *result) error {
-	x := res.remote.lease
-	err := oc.f.CompletePut(res.lease.ID, x.URL, x.Became, res.page.Report)
+func (oc *outcomes) completeOverridden(res *work.Result) error {
+	x := res.Remote.Lease
+	err := oc.f.CompletePut(res.Lease.ID, x.URL, x.Became, res.Page.Report)
 	oc.pending.add(res)
-	if res.remote.committed != nil {
-		oc.pending.waiting = append(oc.pending.waiting, res.remote.committed)
+	if res.Remote.Committed != nil {
+		oc.pending.waiting = append(oc.pending.waiting, res.Remote.Committed)
 	}
-	oc.bodies.Add(res.lease.URL.String(), res.payload)
+	oc.bodies.Add(res.Lease.URL.String(), res.Payload)
 	return err
 }
 
@@ -159,7 +160,7 @@ func (ld *lender) takeBack(id storage.HostID, below uint32) error {
 			continue // it runs out, or its report is being worked on
 		}
 		res := broken(l, x, x.Began, now)
-		res.page.Report = frontier.Report{End: now}
+		res.Page.Report = frontier.Report{End: now}
 		ld.complete(res)
 	}
 	if all {

@@ -333,8 +333,8 @@ func TestPutWhileReported(t *testing.T) {
 		must.Do(t, r.mailbox.Load().call(t.Context(), func(d *dispatcher) { d.claim(c) }))
 		r.known(l.URL.String(), time.Now().Add(time.Hour))
 		res := c.all[0].res
-		r.lender.Load().serveReport(res, c.all[0].report)
-		r.lender.Load().results <- res
+		r.lender.Load().ServeReport(res, c.all[0].report)
+		r.lender.Load().results <- completion{res}
 		must.Do(t, <-c.all[0].committed)
 		r.expect(remote.Request{Wait: 59 * time.Minute})
 		r.expect(remote.Request{Wait: 2 * time.Minute}, l.URL.String())

@@ -9,6 +9,7 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/recovery"
 	"github.com/amble-crawler/amble/internal/engine/remote"
+	"github.com/amble-crawler/amble/internal/engine/sweep"
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/storage"
 	"github.com/amble-crawler/amble/storage/starts"
@@ -79,4 +80,13 @@ func (ld *lender) adoptLeases(list []remote.Record, s store) error {
 	}
 	ld.collect()
 	return nil
+}
+
+// CrashDir is the name of the directory under the data directory that holds the responses at which
+// amble panicked.
+const CrashDir = "crashes"
+
+// markCrash stores the version that crashed at a URL of a host, in the commit of the URL's outcome.
+func (g *gathering) markCrash(host storage.HostID) {
+	g.pending.setMark(sweep.CrashMark(host), []byte(g.o.Version))
 }

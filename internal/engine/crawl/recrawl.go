@@ -1,17 +1,12 @@
 package crawl
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/stamp"
 	"github.com/amble-crawler/amble/internal/engine/marks"
-	"github.com/amble-crawler/amble/internal/records/digest"
 	"github.com/amble-crawler/amble/internal/rules/recrawl"
-	"github.com/amble-crawler/amble/internal/web/httpfield"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -77,54 +72,6 @@ func (pm *permits) markPlan(b *batch) {
 		b.setMark(marks.Plan, encoded)
 	}
 }
-
-// compare decides whether a page is the same as at the last response, and keeps what a response
-// without a body leaves out.
-func (rd *reading) compare(res *result, o *storage.Outcome, header http.Header) {
-	last := &res.lease.Head.Last
-	res.page.Fresh, _ = httpfield.Caching{
-		CacheControl: header.Get("Cache-Control"), Expires: header.Get("Expires"), Date: header.Get("Date"),
-		Age: header.Get("Age"),
-	}.Freshness(res.page.End)
-	if t, err := http.ParseTime(header.Get("Last-Modified")); err == nil && o.State == storage.Fetched {
-		res.page.Modified = t
-	}
-	switch {
-	case o.Status == http.StatusNotModified:
-		res.page.Change = recrawl.Same
-		o.Digest, o.Simhash, o.Bytes, o.Stamp = last.Digest, last.Simhash, last.Bytes, last.Stamp
-		if o.ETag == "" {
-			o.ETag = last.ETag
-		}
-		if o.Modified == "" {
-			o.Modified = last.Modified
-		}
-	case last.Digest == 0:
-		res.page.Change = recrawl.First
-	case last.Digest == o.Digest:
-		res.page.Change, o.Simhash = recrawl.Same, last.Simhash
-	case recrawl.Similar(last.Simhash, o.Simhash, rd.o.SimilarBits):
-		res.page.Change = recrawl.Same
-		o.Simhash = last.Simhash // so that many small changes are one some day
-	default:
-		res.page.Change = recrawl.Changed
-	}
-}
-
-// targetDigest returns what stands for the content of a page that redirects.
-func targetDigest(target string) uint64 {
-	sum := sha256.Sum256([]byte(target))
-	return binary.BigEndian.Uint64(sum[:])
-}
-
-// comparesText reports whether the text of a page is compared: its body has changed since the last response.
-func (rd *reading) comparesText(res *result) bool {
-	before := res.lease.Head.Last.Digest
-	return rd.o.comparesText() && before != 0 && before != shortDigest(res.body)
-}
-
-// shortDigest is the part of the digest of a body that the store keeps; 0: there is none.
-func shortDigest(of digest.Digest) uint64 { return binary.BigEndian.Uint64(of[:]) }
 
 // stamps returns what makes the stamps of pages; nil: none is recrawled, or the output has what is read out of each.
 func (o *Options) stamps() *stamp.Maker {

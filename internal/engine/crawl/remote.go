@@ -57,7 +57,7 @@ func (l *lendings) Lease(ctx context.Context, r remote.Request) ([]remote.Lease,
 			_, err := l.Report(context.WithoutCancel(ctx), putBack)
 			return nil, errors.Join(ctx.Err(), err)
 		}
-		leases, err := w.lend(ctx, m, wait.given, r.Bare)
+		leases, err := l.lend(ctx, m, w, wait.given, r.Bare)
 		if len(leases) > 0 || err != nil || waited.Err() != nil {
 			return leases, err
 		}
@@ -108,8 +108,8 @@ func (l *lendings) Report(ctx context.Context, reports []remote.Report) ([]remot
 	for i := range c.all {
 		results[i] = c.all[i].result
 		if res := c.all[i].res; res != nil {
-			w.serveReport(res, &reports[i])
-			w.results <- res
+			w.ServeReport(res, &reports[i])
+			w.results <- completion{res}
 		}
 	}
 	for i := range c.all {

@@ -74,7 +74,7 @@ func TestReportTypes(t *testing.T) {
 				Body: []byte("x"),
 			}, remote.Accepted)
 		})
-		if got.State != want || want == storage.Failed && got.Reason != reasonOf(fetch.KindTypeNotWanted) {
+		if got.State != want || want == storage.Failed && got.Reason != reasonFor(fetch.KindTypeNotWanted) {
 			t.Errorf("%q: %+v, want %s", contentType, got, want)
 		}
 	}

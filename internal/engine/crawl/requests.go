@@ -6,6 +6,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/recovery"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/work"
 	"github.com/amble-crawler/amble/internal/engine/remote"
 	"github.com/amble-crawler/amble/internal/engine/requestlog"
 	"github.com/amble-crawler/amble/storage"
@@ -17,31 +18,31 @@ type requestLog struct{ *recovery.Requests }
 
 // complete logs the request of a result, with its report. What never left the machine is none. The
 // log has one wait that a response demands: the longer of Retry-After and RateLimit.
-func (l *requestLog) complete(res *result, r *frontier.Report) {
+func (l *requestLog) complete(res *work.Result, r *frontier.Report) {
 	if !r.Sent {
 		return
 	}
-	lease, q := &res.lease, &res.request
+	lease, q := &res.Lease, &res.Request
 	q.RetryAfter = max(q.RetryAfter, r.RateLimit.Hold)
 	switch lease.Kind {
 	case frontier.Robots:
 		if lease.Robots.Origin != lease.URL.Origin() {
 			q.For = lease.Robots.Origin
 		}
-		if rules := res.robots.Rules; rules != nil {
-			q.Policy = &requestlog.Policy{Record: res.robots.Record, Packed: res.robots.Packed,
+		if rules := res.Robots.Rules; rules != nil {
+			q.Policy = &requestlog.Policy{Record: res.Robots.Record, Packed: res.Robots.Packed,
 				Version: rules.Version()}
 		}
 		q.Again = l.Again(lease.URL, lease.Robots.Previous.Fetched)
 	case frontier.Page, frontier.Visited:
 		q.Policy = &requestlog.Policy{Record: *lease.Policy, Version: lease.Rules.Version()}
 		q.Allowed, q.Line = lease.Verdict.Allowed, lease.Verdict.Line
-		if res.remote != nil {
-			res.remote.lease.Describe(q)
+		if res.Remote != nil {
+			res.Remote.Lease.Describe(q)
 		}
 		q.Again = l.Again(lease.URL, lease.Head.Last.At)
 	}
-	q.LedgerOffset = res.offset
+	q.LedgerOffset = res.Offset
 	l.Write(q)
 }
 

@@ -7,48 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amble-crawler/amble/frontier"
-	"github.com/amble-crawler/amble/internal/rules/wall"
 	"github.com/amble-crawler/amble/internal/testing/memnet"
 	"github.com/amble-crawler/amble/internal/testing/zoo"
-	"github.com/amble-crawler/amble/internal/web/fetch"
-	"github.com/amble-crawler/amble/internal/web/spool"
-	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
 )
-
-// TestRefusedRobots: a refusal in place of a good robots.txt counts as that of the wall which the host is
-// behind, although nothing in it says so, and not as the end of the file, however often it comes.
-func TestRefusedRobots(t *testing.T) {
-	t.Parallel()
-	var known wall.State
-	for i := uint16(1); known.Verdict().Stand != wall.Walled && i < 100; i++ {
-		known.Observe(time.Unix(int64(i), 0), wall.Answer{Status: 403, Section: i, Top: i})
-	}
-	const file = "User-agent: *\nDisallow: /"
-	for _, test := range []struct {
-		wall     *wall.State
-		previous robots.Class
-		status   int
-		body     string
-		want     robots.Failure
-	}{
-		{&known, robots.ClassFound, 403, "no", robots.FailureWall},
-		{&known, robots.ClassFound, 429, file, robots.FailureWall},
-		{&known, robots.ClassFound, 200, file, robots.FailureNone},
-		{&known, robots.ClassFound, 404, "no", robots.FailureNone},
-		{&known, robots.ClassUnavailable, 403, "no", robots.FailureNone},
-		{nil, robots.ClassFound, 403, "no", robots.FailureNone},
-	} {
-		job := frontier.RobotsJob{Previous: robots.Record{Copy: test.previous}}
-		res := result{lease: frontier.Lease{URL: parse(t, "http://a.test/robots.txt"), Wall: test.wall, Robots: &job}}
-		j := judging{marks: wall.NewMarks()}
-		out := j.robotsOutcome(&res, &fetch.Response{Status: test.status, Body: spool.Of([]byte(test.body))}, nil)
-		if out.Failure != test.want {
-			t.Errorf("%+v: failure %v", test, out.Failure)
-		}
-	}
-}
 
 // TestHeavyWallOverRobots: a challenge in place of a robots.txt is no robots.txt, whatever its status. In
 // place of the first one it holds the origin until it ends, and in place of a later one the last good file

@@ -9,17 +9,17 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/backup"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/disk"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/ends"
-	"github.com/amble-crawler/amble/internal/engine/crawl/internal/lists"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/load"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/seedbook"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/survey"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/work"
 	"github.com/amble-crawler/amble/internal/engine/remote"
 	"github.com/amble-crawler/amble/internal/engine/sweep"
 )
 
 // roles are those of a run other than the dispatcher.
 type roles struct {
-	worker    *worker // of all goroutines that work
+	workers   *workers
 	committer *committer
 	loader    *load.Loader
 	sweeper   *sweep.Sweeper
@@ -29,7 +29,7 @@ type roles struct {
 
 // newRoles makes the roles and wires them to each other.
 func (e *Engine) newRoles(f *frontier.Frontier, forgiven load.Forgiveness) (*dispatcher, *roles) {
-	leases, results := make(chan *result), make(chan ending, 2*e.o.Workers)
+	leases, results := make(chan *work.Result), make(chan ending, 2*e.o.Workers)
 	batches, committed := make(chan *batch), make(chan *batch, 1)
 	requests, loads := make(chan []frontier.LoadRequest), make(chan *load.Result, 1)
 	sweeps, steps := make(chan *sweep.Sweep), make(chan *sweep.Step)
@@ -51,7 +51,7 @@ func (e *Engine) newRoles(f *frontier.Frontier, forgiven load.Forgiveness) (*dis
 	}
 	p := permits{
 		exclusions: exclusions{gathering: g}, plan: e.plan, inactive: &e.inactive, keptDelay: e.keptDelay,
-		flights: flights{leases: leases, all: make(map[uint64]*flight)},
+		flights: flights{leases: leases, all: make(map[uint64]*work.Result)},
 		remote:  remoteLeases{Book: remote.New()},
 		maxRate: maxRate{share: e.share},
 	}
@@ -66,16 +66,12 @@ func (e *Engine) newRoles(f *frontier.Frontier, forgiven load.Forgiveness) (*dis
 		},
 		toCommit: batches, committed: committed,
 	}}}
-	w := e.newWorker()
-	w.leases, w.results, w.stalls = leases, results, stalls
-	w.add = func(ctx context.Context, rows lists.Rows) (lists.Added, error) {
-		return m.add(ctx, &addition{Rows: rows})
-	}
-	d.remote.outputLost = w.outputLost
+	w := e.newWorkers(m, leases, results, stalls)
+	d.remote.outputLost = w.OutputLost
 	c := e.newCommitter()
 	c.batches, c.committed, c.stalls = batches, committed, stalls
 	return d, &roles{
-		worker: w, committer: c, backups: e.newBackups(),
+		workers: w, committer: c, backups: e.newBackups(),
 		loader: &load.Loader{
 			Store: e.store, Log: e.log, Rules: rules, Forgiven: forgiven, Requests: requests, Loads: loads,
 		},
@@ -91,11 +87,11 @@ func (c *roles) run(ctx context.Context, d *dispatcher) error {
 	defer stopWalk()
 	var wg sync.WaitGroup
 	d.flights.working, d.flights.naming = work, walk
-	d.flights.startWorker = func() { wg.Go(c.worker.run) }
-	d.flights.startLookup = func(l *lookup) { wg.Go(func() { c.worker.lookUp(l) }) }
+	d.flights.startWorker = func() { wg.Go(c.workers.run) }
+	d.flights.startLookup = func(l *lookup) { wg.Go(func() { c.workers.lookUp(l) }) }
 	d.robotsQueries.start = func(q frontier.RobotsQuery) {
 		wg.Go(func() {
-			if res, ok := c.worker.queryRobots(walk, &q); ok {
+			if res, ok := c.workers.QueryRobots(walk, &q); ok {
 				_ = d.mailbox.call(walk, func(d *dispatcher) { d.completeQuery(q.ID, res) }) // else the crawl ends
 			}
 		})

@@ -6,6 +6,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/lists"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/seedbook"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/work"
 	"github.com/amble-crawler/amble/internal/engine/sweep"
 	"github.com/amble-crawler/amble/internal/rules/seeds"
 	"github.com/amble-crawler/amble/storage"
@@ -78,11 +79,11 @@ func (x *exclusions) applySeeds(u *seedbook.Update) {
 }
 
 // addScopeSeeds widens the scope by where seeds led. Nothing of a seed that was removed meanwhile is added.
-func (g *gathering) addScopeSeeds(res *result) {
-	if len(res.scopeSeeds) == 0 {
+func (g *gathering) addScopeSeeds(res *work.Result) {
+	if len(res.ScopeSeeds) == 0 {
 		return
 	}
-	after, added := seedbook.Led(g.f.Scope().Seeds(), res.scopeSeeds)
+	after, added := seedbook.Led(g.f.Scope().Seeds(), res.ScopeSeeds)
 	g.setScope(g.f.Scope().WithSeeds(after))
 	for i := range added {
 		s := &added[i]

@@ -217,22 +217,6 @@ type addition struct {
 // fingerprinter is the store as far as discoveries need it.
 type fingerprinter interface{ Fingerprint(weburl.URL) uint64 }
 
-// admit applies the rules for discovered URLs to a link of a page. It returns the seed that it is reached by, and
-// whether the result is stored.
-func (rd *reading) admit(scope *frontier.Scope, res *result, found weburl.URL) (u weburl.URL, from seeds.Ref, ok bool) {
-	u, ok = rd.o.URLs.Apply(found)
-	from = rd.reached(scope, res, u)
-	if ok && scope.ChecksOutside() && !scope.Keeps(u, from) {
-		from = seeds.Checked
-	}
-	return u, from, ok && scope.Keeps(u, from)
-}
-
-// reached returns the seed that a link of a page is reached by.
-func (rd *reading) reached(scope *frontier.Scope, res *result, u weburl.URL) seeds.Ref {
-	return scope.Seeds().Link(res.seed, frontier.RefOf(&res.lease.Head.Entry), u)
-}
-
 // heldFor returns why a host lets none of its URLs be fetched: robots.txt disallows all, or it has put up a wall.
 func heldFor(f *frontier.Frontier) func(*storage.Host) (why string, held bool) {
 	return func(h *storage.Host) (string, bool) {

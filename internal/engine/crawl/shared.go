@@ -10,6 +10,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/disk"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/gates"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/gc"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/work"
 	"github.com/amble-crawler/amble/internal/engine/inspect"
 	"github.com/amble-crawler/amble/internal/records/hostsort"
 	"github.com/amble-crawler/amble/internal/rules/optout"
@@ -28,7 +29,7 @@ type Shared struct {
 	client  *fetch.Client
 	spool   *spool.Pool
 	room    *hostsort.Room
-	parsers parsers
+	parsers work.Parsers
 	marks   *wall.Marks
 	gates   *gates.Gates // nil: there is one engine
 	heap    *gc.Pace     // how much garbage the process may have
@@ -52,7 +53,7 @@ type Shared struct {
 func newShared(o *Options, space *disk.Space, grants frontier.Grants) (*Shared, error) {
 	s := &Shared{
 		now: o.Now, limits: processLimits{part: 1, perSecond: o.MaxRate},
-		parsers: newParsers(), marks: inspect.KnownMarks(), workers: o.Workers, rate: newRateLimit(o.MaxRate),
+		parsers: work.NewParsers(), marks: inspect.KnownMarks(), workers: o.Workers, rate: newRateLimit(o.MaxRate),
 		names: o.Frontier.Resolvers,
 	}
 	if o.Several {

@@ -1,7 +1,6 @@
 package crawl
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -11,11 +10,8 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
-	"github.com/amble-crawler/amble/internal/engine/crawl/internal/lists"
-	"github.com/amble-crawler/amble/internal/records/hostsort"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
-	"github.com/amble-crawler/amble/internal/web/extract"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -93,6 +89,7 @@ func TestSitemaps(t *testing.T) {
 		o.Frontier.MaxDepth = 1
 		crawl(t, o, web.URL("maps.test", "/"))
 		all := entries(t, o.DataDir)
+		const first, late = 20, -6 // priorities of sitemaps
 		want := map[string]struct {
 			state     storage.State
 			depth     uint16
@@ -100,12 +97,12 @@ func TestSitemaps(t *testing.T) {
 			sitemap   bool
 			frequency storage.Frequency
 		}{
-			"/": {state: storage.Fetched}, "/index.xml": {storage.Fetched, 0, sitemapPriority, true, 0},
-			"/list.txt":        {storage.Fetched, 0, sitemapPriority, true, 0},
-			"/gone.xml":        {storage.Failed, 0, lateSitemap, true, 0},
-			"/one.xml":         {storage.Fetched, 1, lateSitemap, true, 0},
-			"/two.xml.gz":      {storage.Fetched, 1, lateSitemap, true, 0},
-			"/private/map.xml": {storage.Denied, 1, lateSitemap, true, 0},
+			"/": {state: storage.Fetched}, "/index.xml": {storage.Fetched, 0, first, true, 0},
+			"/list.txt":        {storage.Fetched, 0, first, true, 0},
+			"/gone.xml":        {storage.Failed, 0, late, true, 0},
+			"/one.xml":         {storage.Fetched, 1, late, true, 0},
+			"/two.xml.gz":      {storage.Fetched, 1, late, true, 0},
+			"/private/map.xml": {storage.Denied, 1, late, true, 0},
 			"/late":            {storage.Fetched, 1, -4, false, 0}, "/a": {storage.Fetched, 1, 0, false, 4},
 			"/early": {storage.Fetched, 1, 5, false, 0},
 			"/b":     {storage.Fetched, 1, 0, false, 0}, "/c": {storage.Fetched, 1, 0, false, 0},
@@ -302,46 +299,6 @@ func TestLargeSitemaps(t *testing.T) {
 			t.Errorf("%d URLs denied, want 6,001; behind the bound: %t", denied, behind)
 		}
 	})
-}
-
-// noFingerprints is a store whose fingerprints nobody compares.
-type noFingerprints struct{}
-
-func (noFingerprints) Fingerprint(weburl.URL) uint64 { return 0 }
-
-// TestSitemapOfLongURLs: the URLs of a list go to those sorted by host at a bounded number of bytes
-// too, and these are committed when their memory is used up.
-func TestSitemapOfLongURLs(t *testing.T) {
-	t.Parallel()
-	const memory = 4 << 20
-	room := hostsort.NewRoom(nil, hostsort.Options{Memory: memory})
-	commits, committed := 0, 0
-	commit := func(_ context.Context, rows lists.Rows) (lists.Added, error) {
-		commits, committed = commits+1, committed+len(rows.Found)
-		return lists.Added{Results: make([]storage.InsertResult, len(rows.Found))}, nil
-	}
-	res := &result{findings: findings{found: make([]storage.Found, 1)}}
-	res.lease.Head.Sitemap, res.lease.Head.Depth = true, maxNesting // take adds nothing to found
-	taker := listTaker{
-		reading: new(reading), res: res,
-		order: lists.Committer{Store: noFingerprints{}, Sorter: room.NewSorter(true), Commit: commit},
-	}
-	u := mustParse("http://maps.test/" + strings.Repeat("x", 2000))
-	const items = 3 * listBatch
-	for range items {
-		res.found = append(res.found, storage.Found{URL: u})
-		must.Do(t, taker.take(t.Context(), &extract.Item{URL: u, Role: extract.RoleSitemap}))
-		if held, _ := room.Held(); held > memory || len(res.found) > 1+listBytes/len(u.String()) {
-			t.Fatalf("%d bytes are held, and %d URLs wait for the outcome", held, len(res.found))
-		}
-	}
-	must.Do(t, taker.commit(t.Context()))
-	if n := committed + len(res.found); n != items+1 || commits < items*2000/memory/2 {
-		t.Errorf("%d URLs in %d commits, want %d URLs", n, commits, items+1)
-	}
-	if held, _ := room.Held(); held != 0 {
-		t.Errorf("%d bytes are held", held)
-	}
 }
 
 // A crawl that is stopped in the middle of a long sitemap reads it again later, and then has all of it.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
+	"github.com/amble-crawler/amble/internal/web/extract"
 	"github.com/amble-crawler/amble/internal/web/spool"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -27,7 +28,7 @@ func TestPagesInFiles(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
 		page := largePage(300<<10, "/first", "/last")
-		huge := largePage(maxParse, "/before", "/behind")
+		huge := largePage(extract.MaxDocument, "/before", "/behind")
 		web := serve(site("large.test", "", []string{"/page", "/huge", "/first", "/last", "/before"}, testweb.Routes{
 			"/page": testweb.Content("text/html", page),
 			"/huge": testweb.Content("text/html", huge),

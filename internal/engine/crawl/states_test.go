@@ -100,7 +100,7 @@ func TestNamesThatLeadNowhere(t *testing.T) {
 			if i < 2 {
 				want = fetch.KindDNSNotFound
 			}
-			if got := all[u]; got.State != storage.Failed || got.Reason != reasonOf(want) || got.At.IsZero() {
+			if got := all[u]; got.State != storage.Failed || got.Reason != reasonFor(want) || got.At.IsZero() {
 				t.Errorf("%s: %+v, want failed because of %s", u, got, want)
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/slowdown"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/survey"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/tally"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/work"
 	"github.com/amble-crawler/amble/internal/engine/remote"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -110,9 +111,9 @@ type DeadSeeds = seedbook.Dead
 type Slowdown = slowdown.Slowdown
 
 // observe takes how long a response took to begin.
-func (r *reporter) observe(res *result) {
-	if q := &res.request; !q.FirstByte.IsZero() {
-		r.slow.Observe(q.Address, res.lease.HostName, q.FirstByte.Sub(q.Connected), q.End)
+func (r *reporter) observe(res *work.Result) {
+	if q := &res.Request; !q.FirstByte.IsZero() {
+		r.slow.Observe(q.Address, res.Lease.HostName, q.FirstByte.Sub(q.Connected), q.End)
 	}
 }
 

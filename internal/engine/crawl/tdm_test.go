@@ -13,7 +13,6 @@ import (
 	"github.com/amble-crawler/amble/internal/testing/memnet"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
-	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -94,7 +93,7 @@ func checkTDMFile(t *testing.T, network *memnet.Network) {
 	if got := lines[web.URL("a.test", "/art/x")]; len(got) != 1 || got[0].Usage["tdm"] != want {
 		t.Errorf("line %+v", got)
 	}
-	if got := lines[web.URL("a.test", consent.TDMFilePath)]; len(got) != 1 || got[0].Kind != kindTDM {
+	if got := lines[web.URL("a.test", consent.TDMFilePath)]; len(got) != 1 || got[0].Kind != "tdmrep" {
 		t.Errorf("the line of the file is %+v", got)
 	}
 	if _, known := outcomes[web.URL("c.test", "/not-followed")]; known {
@@ -207,22 +206,5 @@ func checkTDMFileIsFetchedAgain(t *testing.T, network *memnet.Network) {
 			t.Errorf("after %d the mark is %s, %v", test.status, mark, err)
 		}
 		s.Close()
-	}
-}
-
-// TestTDMCache: what is kept in memory of any number of files is bounded.
-func TestTDMCache(t *testing.T) {
-	big := must.Get(consent.ParseTDMFile(
-		[]byte(`[{"location": "/` + strings.Repeat("a", 4000) + `", "tdm-reservation": 1}]`)))(t)
-	var f declaredFiles[weburl.Origin, consent.TDMFile]
-	for i := range 3 * maxDeclared {
-		of := parse(t, fmt.Sprintf("http://h%d.test/", i)).Origin()
-		f.put(of, big)
-		if got, known := f.find(of); !known || got.Size() != big.Size() {
-			t.Fatal("a file is not found that was put")
-		}
-		if sum := len(f.files) * big.Size(); len(f.files) > maxDeclared || f.bytes != sum || sum > maxDeclaredBytes {
-			t.Fatalf("%d files of %d bytes, counted as %d", len(f.files), sum, f.bytes)
-		}
 	}
 }

@@ -65,7 +65,7 @@ func TestTerms(t *testing.T) {
 		if got := lines[web.URL("a.test", "/art/x")]; len(got) != 1 || got[0].Usage["train-ai"].From != text {
 			t.Errorf("line %+v, want %q", got, text)
 		}
-		if got := lines[web.URL("a.test", "/rsl.xml")]; len(got) != 1 || got[0].Kind != kindTerms {
+		if got := lines[web.URL("a.test", "/rsl.xml")]; len(got) != 1 || got[0].Kind != "rsl" {
 			t.Errorf("the line of the terms is %+v", got)
 		}
 		// Terms that a page names are fetched after it.

@@ -18,7 +18,6 @@ import (
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/internal/testing/zoo"
-	"github.com/amble-crawler/amble/internal/web/fetch"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -380,35 +379,6 @@ func answerWith(status int, field ...string) http.Handler {
 		}
 		w.WriteHeader(status)
 	})
-}
-
-// TestRefusalNote: the price of a 402 and the blocked-by links of a 451 are noted, within bounds.
-func TestRefusalNote(t *testing.T) {
-	t.Parallel()
-	long := strings.Repeat("\u00e9", 400)
-	for _, test := range []struct {
-		status int
-		header http.Header
-		want   string
-	}{
-		{402, http.Header{"Crawler-Price": {"USD 0.01"}}, "crawler-price: USD 0.01"},
-		{402, http.Header{"Crawler-Max-Price": {"USD 1"}, "Crawler-Error": {"no such plan"}},
-			"crawler-max-price: USD 1; crawler-error: no such plan"},
-		{402, http.Header{"Crawler-Price": {long}}, "crawler-price: " + long[:240]},
-		{403, http.Header{"Crawler-Price": {"USD 0.01"}}, ""},
-		{451, http.Header{"Link": {`<https://a.test/>; rel="blocked-by"`}}, "blocked-by: https://a.test/"},
-		{451,
-			http.Header{"Link": {`<https://b.test/>; rel=next, <https://a.test/x,y>; title="<"; rel="up Blocked-By"`}},
-			"blocked-by: https://a.test/x,y"},
-		{451, http.Header{"Link": {`<https://a.test/>; rel="not-blocked-by", <<<>>>; rel`, "", "<"}}, ""},
-		{451, http.Header{"Link": {strings.Repeat("<>;rel=blocked-by,", 10_000)}},
-			strings.TrimSuffix(strings.Repeat("blocked-by: ; ", 8), "; ")},
-		{200, nil, ""},
-	} {
-		if got := refusalNote(&fetch.Response{Status: test.status, Header: test.header}); got != test.want {
-			t.Errorf("%d %.100v: %q, want %q", test.status, test.header, got, test.want)
-		}
-	}
 }
 
 // TestWallSweepGoesOn: a sweep whose mark a killed process left is made by the next one.

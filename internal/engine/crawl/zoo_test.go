@@ -181,7 +181,7 @@ func visitZoo(t *testing.T, network *memnet.Network, patience time.Duration,
 	}
 	details := make(map[string]bool)
 	for u, outcome := range all {
-		if outcome.Reason == reasonOf(fetch.KindBadResponse) {
+		if outcome.Reason == reasonFor(fetch.KindBadResponse) {
 			details[outcome.Note] = true
 			if outcome.Note == "" || len(outcome.Note) > 120 || strings.ContainsFunc(outcome.Note, isNotPrintable) {
 				t.Errorf("%s is a bad response, with the note %q", u, outcome.Note)

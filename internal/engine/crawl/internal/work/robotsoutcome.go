@@ -1,4 +1,4 @@
-package crawl
+package work
 
 import (
 	"github.com/amble-crawler/amble/internal/rules/wall"
@@ -9,8 +9,8 @@ import (
 
 // robotsOutcome returns what the request of a robots lease has brought, for the state machine, and
 // notes what it says about a wall of the host that served it.
-func (j *judging) robotsOutcome(res *result, resp *fetch.Response, failure *fetch.Error) robots.Outcome {
-	l := &res.lease
+func (j *judging) robotsOutcome(res *Result, resp *fetch.Response, failure *fetch.Error) robots.Outcome {
+	l := &res.Lease
 	if failure != nil {
 		return robots.Outcome{URL: l.URL.String(), Failure: robotsFailure(failure.Kind)}
 	}
@@ -20,9 +20,9 @@ func (j *judging) robotsOutcome(res *result, resp *fetch.Response, failure *fetc
 		out.Failure = robots.FailureConnect
 		j.log.Error("cannot read back a robots.txt", "url", out.URL, "error", err)
 	case out.Failure == robots.FailureWall:
-		a.Took, a.RetryAfter, a.URL = resp.End.Sub(resp.Start), res.request.RetryAfter, j.store.Fingerprint(l.URL)
+		a.Took, a.RetryAfter, a.URL = resp.End.Sub(resp.Start), res.Request.RetryAfter, j.store.Fingerprint(l.URL)
 		a.Section, a.Top = wall.Sections(l.URL.RequestURI())
-		res.robots.Wall = a
+		res.Robots.Wall = a
 	case l.Wall != nil && l.Robots.Previous.Copy == robots.ClassFound && isRefused(l.Wall, &out):
 		out.Failure = robots.FailureWall
 	}

@@ -1,4 +1,4 @@
-package crawl
+package work
 
 import (
 	"github.com/amble-crawler/amble/frontier"
@@ -10,15 +10,15 @@ import (
 
 // captured returns the exchanges of a report that its page has caused, as far as an archive may have them: opt-outs and
 // preferences hold as for pages of a crawl. Each says who made it, for which page.
-func (j *judging) captured(res *result, r *remote.Report) (all []*archive.Exchange) {
+func (j *judging) captured(res *Result, r *remote.Report) (all []*archive.Exchange) {
 	for i := range r.Captures {
 		c := &r.Captures[i]
-		if c.URL == res.lease.URL || c.OfReport || !j.mayArchive(c) {
+		if c.URL == res.Lease.URL || c.OfReport || !j.mayArchive(c) {
 			continue
 		}
 		x := c.Exchange()
-		x.At = res.remote.start
-		x.Facts.Add("captured-with", res.lease.URL.String())
+		x.At = res.Remote.Start
+		x.Facts.Add("captured-with", res.Lease.URL.String())
 		x.Facts.Add("fetcher", r.Fetcher)
 		all = append(all, x)
 	}
@@ -34,6 +34,6 @@ func (j *judging) mayArchive(c *remote.Capture) bool {
 	l := frontier.Lease{URL: c.URL, HostName: c.URL.Host()}
 	l.Head.RequestURI = c.URL.RequestURI()
 	d := extract.HeaderDirectives(c.Header, j.o.Frontier.Tokens)
-	action, _ := j.live().Consent.Action(consent.Combine(j.statementsOf(&l, c.Header, &d)))
+	action, _ := j.consent().Action(consent.Combine(j.statementsOf(&l, c.Header, &d)))
 	return action < consent.SkipArchiving
 }

@@ -1,4 +1,4 @@
-package crawl
+package work
 
 import (
 	"cmp"
@@ -22,8 +22,8 @@ import (
 )
 
 // takeLinks extracts the links of an HTML page that belong to the crawl. The error is one of reading the body back.
-func (rd *reading) takeLinks(ctx context.Context, res *result, resp *fetch.Response, page *archive.Page) error {
-	l := &res.lease
+func (rd *reading) takeLinks(ctx context.Context, res *Result, resp *fetch.Response, page *archive.Page) error {
+	l := &res.Lease
 	contentType := resp.Header.Get("Content-Type")
 	if !extract.IsHTML(contentType, resp.Body.Head(sniffBytes)) {
 		rd.compareLinks(res, "", false)
@@ -46,7 +46,7 @@ func (rd *reading) takeLinks(ctx context.Context, res *result, resp *fetch.Respo
 	case errors.As(err, &unread):
 		return err
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()): // it is fetched again
-		res.page.Broken = true
+		res.Page.Broken = true
 		return nil
 	}
 	if err != nil {
@@ -84,31 +84,31 @@ func takeDocumentFacts(page *archive.Page, doc *extract.Page, resp *fetch.Respon
 // endRequest ends the request of a page whose links take time, so that its host may have the next
 // one meanwhile. A host with a delay waits for longer than that. Which short pages are those of a
 // wall is only known later: their leases have one end, so that its sweep finds all of them on disk.
-func (rd *reading) endRequest(res *result) {
-	isPage := !rd.o.Frontier.Walls || res.page.Wall.Sign() == wall.SignPage
-	if res.lease.Delay > 0 || res.remote != nil || !isPage {
+func (rd *reading) endRequest(res *Result) {
+	isPage := !rd.o.Frontier.Walls || res.Page.Wall.Sign() == wall.SignPage
+	if res.Lease.Delay > 0 || res.Remote != nil || !isPage {
 		return
 	}
-	res.requestEnded = true
-	rd.results <- &requestEnd{res, res.page.RequestEnd}
+	res.RequestEnded = true
+	rd.endRequestOf(res, res.Page.RequestEnd)
 	runtime.Gosched() // the dispatcher runs now: until another processor runs it, the links would be read
 }
 
 // takeDocument makes discoveries of the links of a document, if they are followed by its depth and its directives.
-func (rd *reading) takeDocument(res *result, doc *extract.Page, d *extract.Directives) {
-	l := &res.lease
+func (rd *reading) takeDocument(res *Result, doc *extract.Page, d *extract.Directives) {
+	l := &res.Lease
 	if rd.forbidsLinks(d) {
 		return
 	}
 	scope := rd.scope()
 	isDeep := l.Head.Depth >= res.seed.Depth(rd.o.Frontier.MaxDepth)
 	if isDeep {
-		res.passed.Deep += uint32(len(doc.Links))
+		res.Passed.Deep += uint32(len(doc.Links))
 		if !scope.ChecksOutside() {
 			return
 		}
 	}
-	res.found = slices.Grow(res.found, len(doc.Links))
+	res.Found = slices.Grow(res.Found, len(doc.Links))
 	for i := range doc.Links {
 		link := &doc.Links[i]
 		u, from, ok := rd.admit(scope, res, link.URL)
@@ -120,7 +120,7 @@ func (rd *reading) takeDocument(res *result, doc *extract.Page, d *extract.Direc
 			}
 		case link.Kind != extract.Refresh && !res.seed.Follows(true):
 		case !ok:
-			res.passed.Outside++
+			res.Passed.Outside++
 		case rd.trap(res, u) != storage.NoTrap:
 		case link.Kind == extract.Refresh:
 			rd.takeRefresh(res, u, from)
@@ -128,7 +128,7 @@ func (rd *reading) takeDocument(res *result, doc *extract.Page, d *extract.Direc
 			f := rd.discovery(res, u, from, l.Head.Depth+1)
 			rd.stripSession(&f)
 			postpone(rd.o.Traps.Expensive, res, &f)
-			res.found = append(res.found, f)
+			res.Found = append(res.Found, f)
 		}
 	}
 	rd.compareLinks(res, doc.Text, doc.Robots.NoIndex)
@@ -136,21 +136,21 @@ func (rd *reading) takeDocument(res *result, doc *extract.Page, d *extract.Direc
 
 // compareLinks compares the links of a page, and its text, with those of others of its host, and leaves out links
 // into mazes.
-func (rd *reading) compareLinks(res *result, text string, noIndex bool) {
-	l := &res.lease
-	found, refused, isNew := rd.mazes.Links(l.URL, l.Head.Depth, res.found, text, noIndex)
-	res.found, res.refused = found, append(res.refused, refused...)
+func (rd *reading) compareLinks(res *Result, text string, noIndex bool) {
+	l := &res.Lease
+	found, refused, isNew := rd.mazes.Links(l.URL, l.Head.Depth, res.Found, text, noIndex)
+	res.Found, res.Refused = found, append(res.Refused, refused...)
 	if isNew {
-		res.mazes = rd.mazes.Encode(l.HostName)
+		res.Mazes = rd.mazes.Encode(l.HostName)
 		rd.log.Warn("a part of a host goes on for ever and is left alone: traps.maze_pages", "host", l.HostName,
-			"parts", res.mazes, "page", l.URL.String())
+			"parts", res.Mazes, "page", l.URL.String())
 	}
 }
 
 // takeRefresh makes a discovery of the target of a refresh, unless the refreshes lead on and on: as many
 // may follow each other as redirects.
-func (rd *reading) takeRefresh(res *result, u weburl.URL, from seeds.Ref) {
-	l := &res.lease
+func (rd *reading) takeRefresh(res *Result, u weburl.URL, from seeds.Ref) {
+	l := &res.Lease
 	t := rd.o.Traps.CheckRefresh(u, l.URL)
 	if l.Head.Redirects >= rd.o.Frontier.MaxRedirects {
 		t = storage.TrapRefresh
@@ -161,26 +161,26 @@ func (rd *reading) takeRefresh(res *result, u weburl.URL, from seeds.Ref) {
 	f := rd.discovery(res, u, from, l.Head.Depth+1)
 	f.Redirects = l.Head.Redirects + 1
 	postpone(rd.o.Traps.Expensive, res, &f)
-	res.found = append(res.found, f)
+	res.Found = append(res.Found, f)
 }
 
 // discovery returns the discovery of a URL on the page of a lease; from is the seed that it is reached by.
-func (rd *reading) discovery(res *result, u weburl.URL, from seeds.Ref, depth uint16) storage.Found {
-	l := &res.lease
+func (rd *reading) discovery(res *Result, u weburl.URL, from seeds.Ref, depth uint16) storage.Found {
+	l := &res.Lease
 	return storage.Found{
 		URL: u, Fingerprint: rd.store.Fingerprint(u), Depth: depth,
-		ViaHost: l.Host, ViaOrdinal: l.Head.Ordinal, At: res.page.End,
+		ViaHost: l.Host, ViaOrdinal: l.Head.Ordinal, At: res.Page.End,
 		From: storage.SeedRef(from),
 	}
 }
 
 // trap returns which trap a discovered URL leads into by its text, and has the store count it.
-func (rd *reading) trap(res *result, u weburl.URL) storage.Trap {
-	t := rd.o.Traps.Check(u, res.lease.URL, res.page.End)
+func (rd *reading) trap(res *Result, u weburl.URL) storage.Trap {
+	t := rd.o.Traps.Check(u, res.Lease.URL, res.Page.End)
 	if t == storage.NoTrap && rd.o.Traps.Expensive == expensive.Skip && isExpensive(res, u) {
 		t = storage.TrapExpensive
 	}
-	if t == storage.NoTrap && u.Host() != res.lease.HostName && mayBeAnyHost(rd.scope(), u) && !rd.hosts.Add(u.Host()) {
+	if t == storage.NoTrap && u.Host() != res.Lease.HostName && mayBeAnyHost(rd.scope(), u) && !rd.hosts.Add(u.Host()) {
 		t = storage.TrapHosts
 	}
 	rd.refuse(res, u, t)
@@ -193,13 +193,13 @@ func mayBeAnyHost(scope *frontier.Scope, u weburl.URL) bool {
 }
 
 // refuse has the store count a URL that leads into a trap. It reports whether it does.
-func (rd *reading) refuse(res *result, u weburl.URL, t storage.Trap) bool {
+func (rd *reading) refuse(res *Result, u weburl.URL, t storage.Trap) bool {
 	if t != storage.NoTrap {
 		host := u.Host()
 		if t == storage.TrapHosts { // it is not known, so the count is that of the page
-			host = res.lease.HostName
+			host = res.Lease.HostName
 		}
-		res.refused = append(res.refused, storage.Refused{Host: host, Reason: t, URL: u})
+		res.Refused = append(res.Refused, storage.Refused{Host: host, Reason: t, URL: u})
 	}
 	return t != storage.NoTrap
 }
@@ -215,13 +215,14 @@ func (rd *reading) stripSession(f *storage.Found) {
 	f.Fingerprint = rd.store.Fingerprint(f.URL.Origin().URL(stripped))
 }
 
-// parsers are the permissions to parse, as many as there are cores: the tree of a document is many times its size, and
+// Parsers are the permissions to parse, as many as there are cores: the tree of a document is many times its size, and
 // more at once would not be faster. Each carries a buffer for documents that are in a file.
-type parsers chan []byte
+type Parsers chan []byte
 
-func newParsers() parsers {
+// NewParsers returns the permissions.
+func NewParsers() Parsers {
 	n := runtime.GOMAXPROCS(0)
-	p := make(parsers, n)
+	p := make(Parsers, n)
 	for range n {
 		p <- nil
 	}
@@ -259,4 +260,20 @@ func (rd *reading) withText(ctx context.Context, resp *fetch.Response, f func(te
 	}
 	f(text)
 	return nil
+}
+
+// admit applies the rules for discovered URLs to a link of a page. It returns the seed that it is reached by, and
+// whether the result is stored.
+func (rd *reading) admit(scope *frontier.Scope, res *Result, found weburl.URL) (u weburl.URL, from seeds.Ref, ok bool) {
+	u, ok = rd.o.URLs.Apply(found)
+	from = rd.reached(scope, res, u)
+	if ok && scope.ChecksOutside() && !scope.Keeps(u, from) {
+		from = seeds.Checked
+	}
+	return u, from, ok && scope.Keeps(u, from)
+}
+
+// reached returns the seed that a link of a page is reached by.
+func (rd *reading) reached(scope *frontier.Scope, res *Result, u weburl.URL) seeds.Ref {
+	return scope.Seeds().Link(res.seed, frontier.RefOf(&res.Lease.Head.Entry), u)
 }

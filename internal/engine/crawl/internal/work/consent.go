@@ -1,4 +1,4 @@
-package crawl
+package work
 
 import (
 	"net/http"
@@ -133,10 +133,10 @@ func usageOf(list []consent.Statement) (map[string]archive.Usage, consent.Effect
 	return usage, effective
 }
 
-// refusesUse reports whether a page is not to be fetched for what its origin says about its use,
+// RefusesUse reports whether a page is not to be fetched for what its origin says about its use,
 // and with what outcome. The TDM file itself, and terms, are always fetched.
-func (j *judging) refusesUse(l *frontier.Lease) (r frontier.PageReport, refused bool) {
-	policy := j.live().Consent
+func (j *judging) RefusesUse(l *frontier.Lease) (r frontier.PageReport, refused bool) {
+	policy := j.consent()
 	if policy.Fetches() || j.isTDMFile(l.URL) || l.Head.Priority == frontier.FirstPriority {
 		return r, false
 	}
@@ -152,19 +152,19 @@ func (j *judging) refusesUse(l *frontier.Lease) (r frontier.PageReport, refused 
 
 // skipsStoring reports whether the content of a page is not to be stored for what all sources say about
 // its use, and notes whether it is to be in no web archive.
-func (j *judging) skipsStoring(res *result) bool {
-	action, _ := j.live().Consent.Action(res.usage)
+func (j *judging) skipsStoring(res *Result) bool {
+	action, _ := j.consent().Action(res.usage)
 	res.unarchived = action >= consent.SkipArchiving
 	return action >= consent.SkipStoring
 }
 
 // noteUsage takes what all sources say about the use of a page. base is that of references in it.
 func (j *judging) noteUsage(
-	res *result, header http.Header, page *archive.Page, d *extract.Directives, base weburl.URL,
+	res *Result, header http.Header, page *archive.Page, d *extract.Directives, base weburl.URL,
 ) {
-	list := j.statementsOf(&res.lease, header, d)
-	if res.lease.Rules != nil {
-		page.Licenses = slices.Clip(res.lease.Rules.Licenses())
+	list := j.statementsOf(&res.Lease, header, d)
+	if res.Lease.Rules != nil {
+		page.Licenses = slices.Clip(res.Lease.Rules.Licenses())
 	}
 	ofHeader := 0
 	if len(d.Licenses) > 0 {
@@ -176,22 +176,22 @@ func (j *judging) noteUsage(
 			continue
 		}
 		page.Licenses = append(page.Licenses, u.String())
-		if u.Host() == res.lease.HostName && j.readsTerms() {
+		if u.Host() == res.Lease.HostName && j.readsTerms() {
 			source := consent.SourceHeader
 			if i >= ofHeader {
 				source = consent.SourceMeta
 			}
-			list = addTerms(list, j.termsAt(u), source, u.String(), &res.lease)
+			list = addTerms(list, j.termsAt(u), source, u.String(), &res.Lease)
 			j.announce(u, page.FetchedAt, res)
 		}
 	}
 	for _, text := range d.Terms {
 		if terms, err := consent.ParseTerms([]byte(text)); err == nil {
-			list = addTerms(list, terms, consent.SourceMeta, "in the page", &res.lease)
+			list = addTerms(list, terms, consent.SourceMeta, "in the page", &res.Lease)
 		}
 	}
 	if page.Status == http.StatusNotModified {
-		list = append(list, keptOfPage(&res.lease.Head.Last)...)
+		list = append(list, keptOfPage(&res.Lease.Head.Last)...)
 	}
 	page.Usage, res.usage = usageOf(list)
 	res.keptUsage = res.usage.Keep(list)

@@ -1,4 +1,4 @@
-package crawl
+package work
 
 import (
 	"net/http"

@@ -1,4 +1,4 @@
-package crawl
+package work
 
 import (
 	"context"
@@ -24,8 +24,8 @@ type RequisiteOptions struct {
 		all []extract.Requisite, left int) `json:"-"`
 }
 
-// validate says what is wrong with the options.
-func (o *RequisiteOptions) validate() error {
+// Validate says what is wrong with the options.
+func (o *RequisiteOptions) Validate() error {
 	switch {
 	case !o.Fetch:
 		return nil
@@ -42,8 +42,8 @@ func (o *RequisiteOptions) validate() error {
 const kindRequisite = "requisite"
 
 // requisites returns how many requisites may be taken of a page, or of a requisite of it.
-func (rd *reading) requisites(res *result, page *archive.Page) int {
-	o, head := &rd.o.Requisites, &res.lease.Head
+func (rd *reading) requisites(res *Result, page *archive.Page) int {
+	o, head := &rd.o.Requisites, &res.Lease.Head
 	isKept := !res.unarchived && !(head.Seed && res.seed != nil && res.seed.NoStore)
 	switch {
 	case !o.Fetch || !isKept || !res.hasBody() || head.Sitemap || page.Extracted == archive.ExtractedEarlier:
@@ -55,19 +55,19 @@ func (rd *reading) requisites(res *result, page *archive.Page) int {
 }
 
 // takeRequisites makes discoveries of what a page is made of. The error is one of reading the body back.
-func (rd *reading) takeRequisites(ctx context.Context, res *result, resp *fetch.Response, page *archive.Page) error {
+func (rd *reading) takeRequisites(ctx context.Context, res *Result, resp *fetch.Response, page *archive.Page) error {
 	most := rd.requisites(res, page)
 	if most == 0 {
 		return nil
 	}
-	l := &res.lease
+	l := &res.Lease
 	var all []extract.Requisite
 	left := 0
 	err := rd.withText(ctx, resp, func(text []byte) {
 		all, left = rd.o.Requisites.Find(text, resp.Header.Get("Content-Type"), l.URL, most)
 	})
 	if ctx.Err() != nil {
-		res.page.Broken = true // it is fetched again
+		res.Page.Broken = true // it is fetched again
 		return nil
 	}
 	leading := 0
@@ -91,14 +91,14 @@ func (rd *reading) takeRequisites(ctx context.Context, res *result, resp *fetch.
 		}
 		res.requisites.Add("requisite", u.String())
 		if scope.CheckHead(u, &storage.Entry{Priority: f.Priority}) != frontier.InScope {
-			res.passed.Outside++
+			res.Passed.Outside++
 			continue
 		}
 		if u.Host() != l.HostName && !rd.hosts.Add(u.Host()) {
 			rd.refuse(res, u, storage.TrapHosts)
 			continue
 		}
-		res.found = append(res.found, f)
+		res.Found = append(res.Found, f)
 	}
 	if left > 0 {
 		res.requisites.Add("requisites-left-out", strconv.Itoa(left))

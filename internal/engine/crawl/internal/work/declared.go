@@ -1,4 +1,4 @@
-package crawl
+package work
 
 import (
 	"errors"
@@ -35,15 +35,15 @@ const (
 
 // declared is what a request for a TDM file or for terms brought.
 type declared struct {
-	mark  string
-	value []byte // nil: there is none
+	Mark  string
+	Value []byte // nil: there is none
 }
 
 // readsTDM reports whether TDM files count.
-func (j *judging) readsTDM() bool { return j.o.TDMFiles || j.live().Consent.ReadsTDM() }
+func (j *judging) readsTDM() bool { return j.o.TDMFiles || j.consent().ReadsTDM() }
 
 // readsTerms reports whether terms count that take a request.
-func (j *judging) readsTerms() bool { return j.o.Terms || j.live().Consent.ReadsTerms() }
+func (j *judging) readsTerms() bool { return j.o.Terms || j.consent().ReadsTerms() }
 
 // isTDMFile reports whether a URL is that of the TDM file of its origin, which counts.
 func (j *judging) isTDMFile(u weburl.URL) bool {
@@ -61,27 +61,27 @@ func (j *judging) isTerms(l *frontier.Lease, header http.Header) bool {
 
 // announceDeclared makes discoveries of the TDM file of an origin whose robots.txt was fetched, and of the terms that
 // this names.
-func (j *judging) announceDeclared(job *frontier.RobotsJob, record *robots.Record, rules *robots.Rules, res *result) {
+func (j *judging) announceDeclared(job *frontier.RobotsJob, record *robots.Record, rules *robots.Rules, res *Result) {
 	if record.Class == robots.ClassUnreachable {
 		return
 	}
 	if j.readsTDM() {
-		res.robots.HasFirst = j.announce(job.Origin.URL(consent.TDMFilePath), res.robots.End, res)
+		res.Robots.HasFirst = j.announce(job.Origin.URL(consent.TDMFilePath), res.Robots.End, res)
 	}
 	if !j.readsTerms() {
 		return
 	}
 	for _, text := range rules.Licenses() {
 		if u, err := weburl.Parse(text); err == nil && u.Host() == job.Origin.Host {
-			isNew := j.announce(u, res.robots.End, res)
-			res.robots.HasFirst = res.robots.HasFirst || isNew && u.Origin() == job.Origin
+			isNew := j.announce(u, res.Robots.End, res)
+			res.Robots.HasFirst = res.Robots.HasFirst || isNew && u.Origin() == job.Origin
 		}
 	}
 }
 
 // announce makes a discovery of a TDM file or of terms. If they are known and old, they are put back into their queue.
 // It reports whether they will be fetched therefore.
-func (j *judging) announce(u weburl.URL, now time.Time, res *result) bool {
+func (j *judging) announce(u weburl.URL, now time.Time, res *Result) bool {
 	if j.scope().CheckSitemap(u, seeds.Ref{}) != frontier.InScope {
 		return false
 	}
@@ -89,14 +89,14 @@ func (j *judging) announce(u weburl.URL, now time.Time, res *result) bool {
 	last := &head.Last
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
-		res.found = append(res.found, storage.Found{
+		res.Found = append(res.Found, storage.Found{
 			URL: u, Fingerprint: j.store.Fingerprint(u), Sitemap: true, Priority: frontier.FirstPriority, At: now,
 		})
 		return true
 	case err != nil:
 		j.log.Error("cannot look up a TDM file or terms", "url", u.String(), "error", err)
 	case last.State != storage.Queued && last.State != storage.Retrying && now.Sub(last.At) >= declaredLifetime:
-		res.again = append(res.again, sweep.PutBack(host.ID, &head, now))
+		res.Again = append(res.Again, sweep.PutBack(host.ID, &head, now))
 		return true
 	}
 	return false
@@ -104,8 +104,8 @@ func (j *judging) announce(u weburl.URL, now time.Time, res *result) bool {
 
 // readDeclared takes what the response for a TDM file or for terms says. A response that may be another one later
 // changes nothing.
-func (j *judging) readDeclared(res *result, resp *fetch.Response) {
-	l := &res.lease
+func (j *judging) readDeclared(res *Result, resp *fetch.Response) {
+	l := &res.Lease
 	isTDM := j.isTDMFile(l.URL)
 	if !isTDM && !j.isTerms(l, resp.Header) || httpfield.IsTemporary(resp.Status) ||
 		resp.Status == http.StatusNotModified {
@@ -118,21 +118,21 @@ func (j *judging) readDeclared(res *result, resp *fetch.Response) {
 	}
 	if isTDM {
 		origin := l.URL.Origin()
-		c := &declared{mark: marks.TDM + origin.String()}
+		c := &declared{Mark: marks.TDM + origin.String()}
 		file, no := consent.ParseTDMFile(body)
-		if c.value = file.Encode(); no != nil || file.Size() == 0 || len(c.value) > consent.MaxTDMFile {
-			c.value, file = nil, consent.TDMFile{} // or it could not be read back
+		if c.Value = file.Encode(); no != nil || file.Size() == 0 || len(c.Value) > consent.MaxTDMFile {
+			c.Value, file = nil, consent.TDMFile{} // or it could not be read back
 		}
 		j.tdmFiles.put(origin, file)
-		res.declared, err = c, errors.Join(err, no)
+		res.Declared, err = c, errors.Join(err, no)
 	} else {
-		c := &declared{mark: marks.TDM + l.URL.String()}
+		c := &declared{Mark: marks.TDM + l.URL.String()}
 		terms, no := consent.ParseTerms(body)
-		if c.value = terms.Encode(); no != nil || terms.Size() == 0 || len(c.value) > consent.MaxTerms {
-			c.value, terms = nil, consent.Terms{}
+		if c.Value = terms.Encode(); no != nil || terms.Size() == 0 || len(c.Value) > consent.MaxTerms {
+			c.Value, terms = nil, consent.Terms{}
 		}
 		j.terms.put(l.URL, terms)
-		res.declared, err = c, errors.Join(err, no)
+		res.Declared, err = c, errors.Join(err, no)
 	}
 	if err != nil && resp.Status/100 == 2 {
 		j.log.Debug("no TDM file, or no terms", "url", l.URL.String(), "error", err)

@@ -1,4 +1,4 @@
-package crawl
+package work
 
 import (
 	"net/http"
@@ -39,22 +39,22 @@ func (h *hostProducts) note(host string, of expensive.Products) expensive.Produc
 }
 
 // noteProducts notes which products made a page, so that the forms of their URLs count for its links.
-func (rd *reading) noteProducts(res *result, generator string, h http.Header) {
-	res.products = rd.products.note(res.lease.HostName,
+func (rd *reading) noteProducts(res *Result, generator string, h http.Header) {
+	res.products = rd.products.note(res.Lease.HostName,
 		inspect.Endpoints().Products(generator, h.Values("Set-Cookie")))
 }
 
 // isExpensive reports whether a link of a page leads to an expensive endpoint.
-func isExpensive(res *result, u weburl.URL) bool {
+func isExpensive(res *Result, u weburl.URL) bool {
 	on := res.products
-	if on != 0 && u.Host() != res.lease.HostName { // another site, which the marks of this one say nothing of
+	if on != 0 && u.Host() != res.Lease.HostName { // another site, which the marks of this one say nothing of
 		on = 0
 	}
 	return inspect.Endpoints().Find(u.RequestURI(), on) != nil
 }
 
 // postpone gives a discovery its priority if expensive endpoints come last.
-func postpone(mode expensive.Mode, res *result, f *storage.Found) {
+func postpone(mode expensive.Mode, res *Result, f *storage.Found) {
 	if mode == expensive.Last && isExpensive(res, f.URL) {
 		f.Priority = lateEndpoint
 	}

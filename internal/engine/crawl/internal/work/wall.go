@@ -1,4 +1,4 @@
-package crawl
+package work
 
 import (
 	"encoding/binary"
@@ -17,12 +17,12 @@ import (
 
 // judgeWall notes what a response says about a wall of its host. It reports whether the response is no
 // page: a challenge, or the response of a wall that the host was known to be behind.
-func (j *judging) judgeWall(res *result, resp *fetch.Response) bool {
+func (j *judging) judgeWall(res *Result, resp *fetch.Response) bool {
 	if !j.o.Frontier.Walls {
 		return false
 	}
-	l, a := &res.lease, j.wallAnswer(res, resp)
-	res.page.Wall = a
+	l, a := &res.Lease, j.wallAnswer(res, resp)
+	res.Page.Wall = a
 	if l.Wall != nil {
 		known := *l.Wall
 		v := known.Observe(resp.End, a)
@@ -32,10 +32,10 @@ func (j *judging) judgeWall(res *result, resp *fetch.Response) bool {
 }
 
 // wallAnswer returns what a response says about a wall.
-func (j *judging) wallAnswer(res *result, resp *fetch.Response) wall.Answer {
-	l := &res.lease
+func (j *judging) wallAnswer(res *Result, resp *fetch.Response) wall.Answer {
+	l := &res.Lease
 	a := wall.Answer{
-		Status: resp.Status, Took: resp.End.Sub(resp.Start), RetryAfter: res.request.RetryAfter,
+		Status: resp.Status, Took: resp.End.Sub(resp.Start), RetryAfter: res.Request.RetryAfter,
 		Length: resp.Body.Size(),
 	}
 	a.Section, a.Top = wall.Sections(l.Head.RequestURI)

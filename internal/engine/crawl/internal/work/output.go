@@ -1,16 +1,14 @@
-package crawl
+package work
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/bodies"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/disk"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/facts"
-	"github.com/amble-crawler/amble/internal/engine/sweep"
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/web/extract"
 	"github.com/amble-crawler/amble/internal/web/fetch"
@@ -19,7 +17,7 @@ import (
 )
 
 // keepText keeps of a document what the output has of it.
-func (ar *archiving) keepText(res *result, doc *extract.Page) {
+func (ar *archiving) keepText(res *Result, doc *extract.Page) {
 	needs := ar.o.Archive.Needs()
 	if needs.Text {
 		res.visit.Text = &archive.Text{Title: doc.Title, Language: doc.Language, Text: doc.Text}
@@ -33,53 +31,19 @@ func (ar *archiving) keepText(res *result, doc *extract.Page) {
 	}
 }
 
-// openOutput opens the files of the output behind what was committed.
-func (e *Engine) openOutput() error {
-	if err := e.o.Archive.Load(); err != nil {
-		return err
-	}
-	encoded, err := e.store.Mark(storage.MarkOutput)
-	if err != nil {
-		return err
-	}
-	marks, err := archive.DecodeMarks(encoded)
-	if err != nil {
-		return err
-	}
-	e.o.Archive.Info = &archive.Info{Tags: e.seedTags,
-		Warn: func(err error) { e.log.Warn("output", "error", err) }}
-	w, err := archive.Open(e.o.Archive, marks)
-	if err != nil {
-		return err
-	}
-	e.files = &outputFiles{output: w, marks: w.Marks()}
-	for _, a := range w.Aside() {
-		e.logAside(a)
-	}
-	return nil
-}
-
-// seedTags returns the tags of the seeds.
-func (e *Engine) seedTags() []string {
-	if scope := e.scope.Load(); scope != nil {
-		return scope.Seeds().Tags()
-	}
-	return nil
-}
-
 // output encodes what a page lease came to: a response, or a failure.
 func (ar *archiving) output(
-	ctx context.Context, res *result, page *archive.Page, resp *fetch.Response, failure *fetch.Error,
+	ctx context.Context, res *Result, page *archive.Page, resp *fetch.Response, failure *fetch.Error,
 ) {
 	if ar.o.Archive.IsNone() || res.behindWall {
 		return
 	}
-	l := &res.lease
+	l := &res.Lease
 	page.Via = ar.via(&l.Head)
-	if _, again := ar.o.Frontier.Attempted(&l.Head, res.page.Outcome.State); !again {
+	if _, again := ar.o.Frontier.Attempted(&l.Head, res.Page.Outcome.State); !again {
 		res.visit.Page = page
 	}
-	isStored := res.page.Outcome.Reason != storage.ReasonUsage
+	isStored := res.Page.Outcome.Reason != storage.ReasonUsage
 	if l.Head.Seed && res.seed != nil && res.seed.NoStore && failure == nil && resp.Status/100 == 2 {
 		isStored, res.visit.Page = false, nil
 	}
@@ -87,7 +51,7 @@ func (ar *archiving) output(
 		res.visit.Text, res.visit.Links = nil, nil
 	}
 	x, answer := facts.Exchange(l, resp, failure)
-	if x != nil && isStored && !res.unarchived && res.page.Outcome.Reason != storage.ReasonWall {
+	if x != nil && isStored && !res.unarchived && res.Page.Outcome.Reason != storage.ReasonWall {
 		res.visit.Exchange = x
 		if answer.Wire.Plain {
 			x.Payload = res.body
@@ -96,8 +60,8 @@ func (ar *archiving) output(
 		if failure == nil {
 			x.Original = ar.original(res, answer.Status)
 		}
-		if res.remote != nil {
-			x.Facts.Add("fetcher", res.remote.lease.Fetcher)
+		if res.Remote != nil {
+			x.Facts.Add("fetcher", res.Remote.Lease.Fetcher)
 		}
 		if ar.o.Archive.Outlinks {
 			x.Facts = facts.AppendOutlinks(x.Facts, res.visit.Links)
@@ -108,55 +72,38 @@ func (ar *archiving) output(
 		res.visit.Beside = nil
 	}
 	if !ar.prepare(ctx, res) {
-		end := frontier.RequestEnd{Report: brokenOff(res.page.Report)}
-		res.page = frontier.PageReport{RequestEnd: end}
-		res.found, res.refused = nil, nil
+		end := frontier.RequestEnd{Report: brokenOff(res.Page.Report)}
+		res.Page = frontier.PageReport{RequestEnd: end}
+		res.Found, res.Refused = nil, nil
 		return
 	}
-	o, whole := &res.page.Outcome, resp != nil && resp.Status == 200
-	if whole && o.Digest != 0 && res.item != nil && res.item.Stored {
-		res.payload = &storage.Payload{
-			Host: l.Host, Digest: o.Digest, SHA256: res.item.Payload, Ordinal: l.Head.Ordinal, At: resp.Start,
+	o, whole := &res.Page.Outcome, resp != nil && resp.Status == 200
+	if whole && o.Digest != 0 && res.Item != nil && res.Item.Stored {
+		res.Payload = &storage.Payload{
+			Host: l.Host, Digest: o.Digest, SHA256: res.Item.Payload, Ordinal: l.Head.Ordinal, At: resp.Start,
 		}
 	}
 }
 
-// dropOutput takes back what the output would have of a response that is no page.
-func (res *result) dropOutput() (err error) {
-	if res.item != nil {
-		err = res.item.Close()
+// DropOutput takes back what the output would have of a response that is no page.
+func (res *Result) DropOutput() (err error) {
+	if res.Item != nil {
+		err = res.Item.Close()
 	}
-	res.item, res.payload = nil, nil
+	res.Item, res.Payload = nil, nil
 	return err
 }
 
-// supersede adds a line to the output for each URL whose last line counts no more.
-func (q *sweepQueue) supersede(p *sweep.Step, to *batch) error {
-	for _, s := range p.Superseded {
-		item, err := q.encoder.Encode(&archive.Visit{Page: &archive.Page{
-			URL: s.URL, Depth: int(s.Depth), Attempts: int(s.Attempts), Reason: "superseded", Note: s.Why,
-		}})
-		if err != nil {
-			return fmt.Errorf("encode a line for the output: %w", err)
-		}
-		if !item.Empty() {
-			to.items = append(to.items, item)
-			to.bytes += item.Size()
-		}
-	}
-	return nil
-}
-
 // outputRobots encodes what a request for a robots.txt came to.
-func (ar *archiving) outputRobots(ctx context.Context, res *result, resp *fetch.Response, failure *fetch.Error) {
-	x, answer := facts.Exchange(&res.lease, resp, failure)
+func (ar *archiving) outputRobots(ctx context.Context, res *Result, resp *fetch.Response, failure *fetch.Error) {
+	x, answer := facts.Exchange(&res.Lease, resp, failure)
 	if x == nil {
 		return
 	}
 	res.visit.Exchange = x
-	x.Facts = facts.Robots(&res.lease, answer)
+	x.Facts = facts.Robots(&res.Lease, answer)
 	if !ar.prepare(ctx, res) {
-		res.robots.Report = brokenOff(res.robots.Report)
+		res.Robots.Report = brokenOff(res.Robots.Report)
 	}
 }
 
@@ -168,7 +115,7 @@ func brokenOff(report frontier.Report) frontier.Report {
 
 // prepare encodes a visit. While there is no space for that it waits, and reports it as the
 // committer does; false: the crawl ended meanwhile.
-func (ar *archiving) prepare(ctx context.Context, res *result) bool {
+func (ar *archiving) prepare(ctx context.Context, res *Result) bool {
 	visit := res.visit
 	res.visit = archive.Visit{}
 	for {
@@ -176,12 +123,12 @@ func (ar *archiving) prepare(ctx context.Context, res *result) bool {
 		var full *spool.Error
 		switch {
 		case err == nil && !item.Empty():
-			res.item = item
+			res.Item = item
 			return true
 		case err == nil:
 			return true
 		case !errors.As(err, &full):
-			ar.log.Error("cannot encode for the output", "url", res.lease.URL.String(), "error", err)
+			ar.log.Error("cannot encode for the output", "url", res.Lease.URL.String(), "error", err)
 			return true
 		}
 		if !disk.Wait(ctx, ar.stalls, disk.OutputError(err)) {
@@ -191,11 +138,11 @@ func (ar *archiving) prepare(ctx context.Context, res *result) bool {
 }
 
 // original finds a stored response that a new one may equal: one of the same host with the same content.
-func (ar *archiving) original(res *result, status int) *archive.Original {
+func (ar *archiving) original(res *Result, status int) *archive.Original {
 	if status != 200 && status != 304 {
 		return nil
 	}
-	return ar.stored(res.lease.Host, res.page.Outcome.Digest)
+	return ar.stored(res.Lease.Host, res.Page.Outcome.Digest)
 }
 
 // stored finds the response that holds a content; nil if there is none.
@@ -225,7 +172,7 @@ func (ar *archiving) stored(host storage.HostID, digest uint64) *archive.Origina
 // that response needs the page itself, so none are sent then.
 func (ar *archiving) requestOf(l *frontier.Lease) fetch.Request {
 	last, r := &l.Head.Last, fetch.Request{URL: l.URL, Address: l.Address, Referer: ar.referer(l)}
-	if last.ETag+last.Modified != "" && (!ar.o.capturesExchanges() || ar.stored(l.Host, last.Digest) != nil) {
+	if last.ETag+last.Modified != "" && (!ar.o.Fetch.Capture || ar.stored(l.Host, last.Digest) != nil) {
 		r.ETag, r.LastModified = last.ETag, last.Modified
 	}
 	return r

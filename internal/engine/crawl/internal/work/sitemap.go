@@ -1,4 +1,4 @@
-package crawl
+package work
 
 import (
 	"context"
@@ -46,7 +46,7 @@ const (
 )
 
 // takeAnnounced makes discoveries of the sitemaps that a robots.txt names, or of the usual one.
-func (rd *reading) takeAnnounced(job *frontier.RobotsJob, texts []string, res *result) {
+func (rd *reading) takeAnnounced(job *frontier.RobotsJob, texts []string, res *Result) {
 	if !rd.o.Sitemaps.Follow {
 		return
 	}
@@ -59,27 +59,27 @@ func (rd *reading) takeAnnounced(job *frontier.RobotsJob, texts []string, res *r
 			priority = sitemapPriority
 		}
 		if u, err := weburl.Parse(text); err == nil {
-			rd.findSitemap(res, storage.Found{URL: u, At: res.robots.End, Priority: priority})
+			rd.findSitemap(res, storage.Found{URL: u, At: res.Robots.End, Priority: priority})
 		}
 	}
 }
 
 // findSitemap completes and takes the discovery of a sitemap, if the crawl may read it.
-func (rd *reading) findSitemap(res *result, f storage.Found) {
+func (rd *reading) findSitemap(res *Result, f storage.Found) {
 	scope, from := rd.scope(), seeds.Ref(f.From)
 	if m := scope.Seeds().Of(f.URL, from); !m.Follows(false) {
 		return
 	}
 	if scope.CheckSitemap(f.URL, from) != frontier.InScope {
-		res.passed.Outside++
+		res.Passed.Outside++
 		return
 	}
 	f.Fingerprint, f.Sitemap = rd.store.Fingerprint(f.URL), true
-	res.found = append(res.found, f)
+	res.Found = append(res.Found, f)
 }
 
 // sitemap returns the discovery of a sitemap that a page links to.
-func (rd *reading) sitemap(res *result, u weburl.URL) storage.Found {
+func (rd *reading) sitemap(res *Result, u weburl.URL) storage.Found {
 	f := rd.discovery(res, u, rd.reached(rd.scope(), res, u), 0)
 	f.Priority = lateSitemap
 	return f
@@ -108,15 +108,15 @@ func (rd *reading) listKind(l *frontier.Lease, seed *seeds.Member, resp *fetch.R
 // counts as broken off, and a later run reads the list again. The error is one of reading the body
 // back.
 func (rd *reading) takeList(
-	ctx context.Context, res *result, resp *fetch.Response, page *archive.Page, kind extract.ListKind,
+	ctx context.Context, res *Result, resp *fetch.Response, page *archive.Page, kind extract.ListKind,
 ) error {
 	in := &checkedReader{ctx: ctx, r: resp.Body.NewReader()}
 	taker := listTaker{
-		reading: rd, res: res, depth: listDepth(&res.lease.Head, kind),
+		reading: rd, res: res, depth: listDepth(&res.Lease.Head, kind),
 		order: lists.Committer{Store: rd.store, Sorter: rd.room.NewSorter(true), Commit: rd.add},
 	}
 	defer func() { _ = taker.order.Reset() }() // it has no files
-	list, err := extract.ReadList(in, kind, resp.Header.Get("Content-Type"), res.lease.URL, rd.o.Sitemaps.Lists,
+	list, err := extract.ReadList(in, kind, resp.Header.Get("Content-Type"), res.Lease.URL, rd.o.Sitemaps.Lists,
 		func(item extract.Item) error { return taker.take(ctx, &item) })
 	if err == nil && in.err == nil {
 		err = taker.commit(ctx)
@@ -126,7 +126,7 @@ func (rd *reading) takeList(
 	}
 	if err != nil {
 		rd.log.Debug("the reading of a list is broken off", "url", page.URL, "error", err)
-		res.page.Broken = true
+		res.Page.Broken = true
 		return nil
 	}
 	if in.err != nil {
@@ -172,7 +172,7 @@ func listDepth(h *storage.Head, kind extract.ListKind) uint16 {
 // listTaker takes the URLs of one list.
 type listTaker struct {
 	*reading
-	res      *result
+	res      *Result
 	depth    uint16
 	bytes    int             // of the URLs in res
 	sitemaps int             // that the list names
@@ -185,16 +185,16 @@ func (t *listTaker) take(ctx context.Context, item *extract.Item) error {
 	} else {
 		t.takePage(item)
 	}
-	if t.bytes += len(item.URL.String()); t.bytes < listBytes && len(t.res.found) < listBatch {
+	if t.bytes += len(item.URL.String()); t.bytes < listBytes && len(t.res.Found) < listBatch {
 		return nil
 	}
-	for i := range t.res.found {
-		if err := t.order.Take(&lists.Item{Found: t.res.found[i]}); err != nil {
+	for i := range t.res.Found {
+		if err := t.order.Take(&lists.Item{Found: t.res.Found[i]}); err != nil {
 			return err
 		}
 	}
-	clear(t.res.found)
-	t.res.found, t.bytes = t.res.found[:0], 0
+	clear(t.res.Found)
+	t.res.Found, t.bytes = t.res.Found[:0], 0
 	if t.order.Sorter.Full() {
 		return t.commit(ctx)
 	}
@@ -203,14 +203,14 @@ func (t *listTaker) take(ctx context.Context, item *extract.Item) error {
 
 // commit commits the URLs of a long list by host.
 func (t *listTaker) commit(ctx context.Context) error {
-	l := &t.res.lease
-	base := storage.Found{ViaHost: l.Host, ViaOrdinal: l.Head.Ordinal, At: t.res.page.End}
+	l := &t.res.Lease
+	base := storage.Found{ViaHost: l.Host, ViaOrdinal: l.Head.Ordinal, At: t.res.Page.End}
 	return t.order.CommitAll(ctx, base, func(*lists.Batch) {})
 }
 
 // takeSitemap takes a sitemap that an index names. Its depth counts the indexes on the way to it.
 func (t *listTaker) takeSitemap(item *extract.Item) {
-	h := &t.res.lease.Head
+	h := &t.res.Lease.Head
 	nesting := uint16(1)
 	if h.Sitemap {
 		nesting = h.Depth + 1
@@ -228,9 +228,9 @@ func (t *listTaker) takePage(item *extract.Item) {
 	switch {
 	case !t.res.seed.Follows(false):
 	case t.depth > t.res.seed.Depth(t.o.Frontier.MaxDepth):
-		t.res.passed.Deep++
+		t.res.Passed.Deep++
 	case !ok:
-		t.res.passed.Outside++
+		t.res.Passed.Outside++
 	case t.trap(t.res, u) != storage.NoTrap:
 	default:
 		f := t.discovery(t.res, u, from, t.depth)
@@ -238,13 +238,13 @@ func (t *listTaker) takePage(item *extract.Item) {
 		f.Priority = int8(math.Round((item.Priority - 0.5) * 2 * pagePriorities))
 		t.stripSession(&f)
 		postpone(t.o.Traps.Expensive, t.res, &f)
-		t.res.found = append(t.res.found, f)
+		t.res.Found = append(t.res.Found, f)
 	}
 }
 
 // modified returns when a page changed last, as the list says; zero for what has not been yet.
 func (t *listTaker) modified(item *extract.Item) time.Time {
-	if item.Modified.After(t.res.page.End) {
+	if item.Modified.After(t.res.Page.End) {
 		return time.Time{}
 	}
 	return item.Modified

@@ -1,4 +1,6 @@
-package crawl
+// Package work does the work of leases: it makes their requests, and takes from each answer what the crawl has of it:
+// the outcome of the URL, discoveries, output.
+package work
 
 import (
 	"context"
@@ -25,113 +27,138 @@ import (
 	"github.com/amble-crawler/amble/internal/rules/maze"
 	"github.com/amble-crawler/amble/internal/rules/seeds"
 	"github.com/amble-crawler/amble/internal/rules/wall"
+	"github.com/amble-crawler/amble/internal/web/extract"
 	"github.com/amble-crawler/amble/internal/web/fetch"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/politeness"
+	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
 )
 
-// result is a lease on its way through a worker, with what that adds to it. Those for names are lookups.
-type result struct {
-	lease frontier.Lease
-	flight
+// Result is a lease on its way through a worker, with what that adds to it.
+type Result struct {
+	Lease    frontier.Lease
+	Offset   uint64 // in the start ledger
+	Progress fetch.Progress
+	Ctx      context.Context         // of the request and of all that is done with its response
+	End      context.CancelCauseFunc // of that context
 	findings
-	request  requestlog.Request
-	response *fetch.Response // while it is worked on
-	remote   *remoteResult   // of a request that a fetcher made; nil: a worker did
-	// requestEnded: the dispatcher has had the end of the request.
-	requestEnded bool
+	Request      requestlog.Request
+	response     *fetch.Response // while it is worked on
+	Remote       *RemoteResult   // of a request that a fetcher made; nil: a worker did
+	RequestEnded bool            // the dispatcher has had the end of the request
+}
+
+// Observer is told of each request that has ended. Any goroutine may call it.
+type Observer interface{ Requested(requestlog.Request) }
+
+// Options say how leases are worked on. They are immutable.
+type Options struct {
+	Now         func() time.Time
+	URLs        weburl.Rules
+	Traps       frontier.TrapOptions
+	Frontier    frontier.Options
+	Fetch       fetch.Options
+	Extract     extract.Options
+	Archive     archive.Options
+	Sitemaps    SitemapOptions
+	Requisites  RequisiteOptions
+	NoFollow    bool
+	TDMFiles    bool
+	Terms       bool
+	SimilarBits int // 0: the texts of pages are not compared
+	Owns        func(host string) bool
+	// FetchRobots makes a request that is for another shard to make; nil: there are none.
+	FetchRobots func(context.Context, RobotsQuery) (robots.Outcome, error)
+}
+
+// Tools are what a worker works with. Nil where it says so, and else set.
+type Tools struct {
+	Log      *slog.Logger
+	Client   Fetcher
+	Observer Observer                                                     // nil: nobody
+	Begin    func(context.Context, *frontier.GateRequest) (Permit, error) // nil: no request needs a permit
+	Store    Store
+	Tally    *tally.Tally
+	Encoder  *archive.Encoder
+	Recent   *bodies.Recent
+	Crashes  *crashes.Files
+	Scope    func() *frontier.Scope
+	Consent  func() consent.Policy
+	Walls    *wall.Marks
+	Seen     *bodies.Seen
+	Sessions *frontier.Sessions
+	Hosts    *domains.Hosts // nil: there is no limit
+	Mazes    *maze.Branches
+	Stamps   *stamp.Maker // nil: every page is read at each visit
+	Parsers  Parsers
+	Room     *hostsort.Room // of long lists
+	Recrawls bool           // there is a recrawl plan
+
+	Stalls chan<- error // why there is no room for output
+	// EndRequest ends the request of a page that is still being read.
+	EndRequest func(*Result, frontier.RequestEnd)
+	Add        func(context.Context, lists.Rows) (lists.Added, error) // the URLs of long lists
 }
 
 // findings are what the work of a lease brings, unless it panics.
 type findings struct {
-	robots     frontier.RobotsReport
-	page       frontier.PageReport
-	match      frontier.MatchReport
+	Robots     frontier.RobotsReport
+	Page       frontier.PageReport
+	Match      frontier.MatchReport
 	simhash    uint64             // of the text of a page; 0: none
 	stamp      uint32             // of what was read out of a page; 0: none
 	products   expensive.Products // that made the page
-	found      []storage.Found
+	Found      []storage.Found
 	requisites archive.Facts // which the page names
-	refused    []storage.Refused
-	passed     marks.Passed
-	mazes      string            // of the host of a page that has shown one; empty: none
+	Refused    []storage.Refused
+	Passed     marks.Passed
+	Mazes      string            // of the host of a page that has shown one; empty: none
 	seed       *seeds.Member     // of a page; nil: it has none
-	scopeSeeds []Seed            // where a seed led that is a part of it
+	ScopeSeeds []seeds.Seed      // where a seed led that is a part of it
 	visit      archive.Visit     // on its way into item
 	usage      consent.Effective // what all sources say about the use of a page
 	keptUsage  string            // the same, for the store
-	item       *archive.Item     // of the output; nil: none
+	Item       *archive.Item     // of the output; nil: none
 	body       digest.Digest     // of the decoded body; zero: not computed
 	// behindWall: the response is that of a wall which was known before. Nothing of it is kept.
 	behindWall bool
-	payload    *storage.Payload // that the item brings; nil: none
-	history    *storage.Policy  // the earlier versions of a robots.txt; nil: as they were
+	Payload    *storage.Payload // that the item brings; nil: none
+	History    *storage.Policy  // the earlier versions of a robots.txt; nil: as they were
 	unarchived bool             // no web archive is to have the page
-	declared   *declared        // of the TDM file of an origin, or of terms; nil: none
-	again      []storage.Done   // URLs that are put back into their queues
+	Declared   *declared        // of the TDM file of an origin, or of terms; nil: none
+	Again      []storage.Done   // URLs that are put back into their queues
 }
 
-// workerStore is what workers read.
-type workerStore interface {
+// Store is what workers read.
+type Store interface {
 	Fingerprint(weburl.URL) uint64
 	Payload(storage.HostID, uint64) (storage.Payload, bool, error)
 	URL(storage.HostID, uint32) (weburl.URL, error)
 	URLs(host storage.HostID, from uint32, most int, f func(storage.Head)) (next uint32, err error)
 	RobotsHistory(weburl.Origin) ([]byte, error)
 	Mark(name string) ([]byte, error)
-	MetadataOf([]storage.Position) ([]storage.Metadata, error)
 	Lookup(weburl.URL) (storage.Head, storage.Host, error)
 }
 
-// Observer is told what a crawl does while it does it: for metrics, and for people who watch. Workers and the
-// committer call it at the same time, so its methods have to be safe for that, and must not wait for anything.
-type Observer interface {
-	// Requested is called for each request that left, once it has ended. The log has not numbered
-	// it yet, and knows more of it: Place, Again, For, Policy and the verdict are not set.
-	Requested(requestlog.Request)
-	// Committed is called for each commit: how long it took, and how many outcomes and discoveries it held.
-	Committed(took time.Duration, items int)
-}
-
-// Observers are called one after the other.
-type Observers []Observer
-
-// Requested is part of Observer.
-func (o Observers) Requested(q requestlog.Request) {
-	for _, each := range o {
-		each.Requested(q)
-	}
-}
-
-// Committed is part of Observer.
-func (o Observers) Committed(took time.Duration, items int) {
-	for _, each := range o {
-		each.Committed(took, items)
-	}
-}
-
-// Observe sets the observer from the next Run on; nil: none.
-func (e *Engine) Observe(o Observer) { e.observer = o }
-
-// worker does the work of leases. All goroutines that work, and the lookups of names, share one: it is immutable, or
+// Worker does the work of leases. All goroutines that work, and the lookups of names, share one: it is immutable, or
 // safe for concurrent use. It consists of layers that use those below them:
 //
 //	archiving  makes the output of a response, and knows of earlier ones
 //	judging    says what a response permits, and whether it is that of a wall
 //	reading    takes links and lists out of a response
-type worker struct {
+type Worker struct {
 	reading
-	client   fetcher
-	observer Observer // nil: nobody
-	leases   <-chan *result
+	client   Fetcher
+	observer Observer                                                     // nil: nobody
+	begin    func(context.Context, *frontier.GateRequest) (Permit, error) // nil: no request needs a permit
 }
 
 // archiving makes the output.
 type archiving struct {
 	o         *Options
 	log       *slog.Logger
-	store     workerStore
+	store     Store
 	tally     *tally.Tally
 	encoder   *archive.Encoder
 	pageTexts *pageTexts
@@ -144,7 +171,7 @@ type archiving struct {
 type judging struct {
 	archiving
 	scope      func() *frontier.Scope
-	live       func() *inForce
+	consent    func() consent.Policy
 	marks      *wall.Marks
 	seen       *bodies.Seen
 	tdmFiles   *declaredFiles[weburl.Origin, consent.TDMFile]
@@ -155,84 +182,67 @@ type judging struct {
 // reading takes what a response leads to.
 type reading struct {
 	judging
-	sessions *frontier.Sessions
-	hosts    *domains.Hosts // nil: there is no limit
-	products *hostProducts
-	mazes    *maze.Branches
-	recrawls bool         // there is a recrawl plan
-	stamps   *stamp.Maker // nil: every page is read at each visit
-	parsers  parsers
-	results  chan<- ending
-	room     *hostsort.Room                                         // of long lists
-	add      func(context.Context, lists.Rows) (lists.Added, error) // for the URLs of long lists
+	sessions     *frontier.Sessions
+	hosts        *domains.Hosts // nil: there is no limit
+	products     *hostProducts
+	mazes        *maze.Branches
+	recrawls     bool         // there is a recrawl plan
+	stamps       *stamp.Maker // nil: every page is read at each visit
+	parsers      Parsers
+	endRequestOf func(*Result, frontier.RequestEnd)                     // of a page that is still being read
+	room         *hostsort.Room                                         // of long lists
+	add          func(context.Context, lists.Rows) (lists.Added, error) // for the URLs of long lists
 }
 
-// fetcher is what a worker needs of a fetch.Client.
-type fetcher interface {
+// Fetcher is what a worker needs of a fetch.Client.
+type Fetcher interface {
 	Do(context.Context, fetch.Request) (*fetch.Response, error)
 	Resolve(ctx context.Context, host string, every bool) (fetch.Resolution, error)
 	PlainHeader(r fetch.Request) http.Header
 }
 
-// newWorker returns a worker without channels.
-func (e *Engine) newWorker() *worker {
+// New returns a worker.
+func New(o *Options, t *Tools) *Worker {
 	j := judging{
 		archiving: archiving{
-			o: &e.o, log: e.log, store: e.store, tally: &e.tally, encoder: e.encoder, pageTexts: new(pageTexts),
-			recent: e.bodies, crashes: e.crashes,
+			o: o, log: t.Log, store: t.Store, tally: t.Tally, encoder: t.Encoder, pageTexts: new(pageTexts),
+			recent: t.Recent, stalls: t.Stalls, crashes: t.Crashes,
 		},
-		scope: e.scope.Load, live: e.live.Load, marks: e.shared.marks, seen: e.newSeen(),
+		scope: t.Scope, consent: t.Consent, marks: t.Walls, seen: t.Seen,
 		tdmFiles:   new(declaredFiles[weburl.Origin, consent.TDMFile]),
 		terms:      new(declaredFiles[weburl.URL, consent.Terms]),
 		directives: consent.KnownDirectives(),
 	}
-	return &worker{client: e.client, observer: e.observer, reading: reading{
-		judging: j, sessions: frontier.NewSessions(e.o.SessionNames), hosts: e.domainHosts,
-		products: new(hostProducts), mazes: e.mazes, recrawls: e.plan != nil, stamps: e.o.stamps(),
-		parsers: e.shared.parsers,
-		room:    e.shared.room,
+	return &Worker{client: t.Client, observer: t.Observer, begin: t.Begin, reading: reading{
+		judging: j, sessions: t.Sessions, hosts: t.Hosts, products: new(hostProducts), mazes: t.Mazes,
+		recrawls: t.Recrawls, stamps: t.Stamps, parsers: t.Parsers, room: t.Room,
+		endRequestOf: t.EndRequest, add: t.Add,
 	}}
 }
 
-// newSeen returns a memory of the bodies of all responses from now on: all of the crawl, if it has had none yet.
-func (e *Engine) newSeen() *bodies.Seen {
-	if e.store.Counters().Requests == 0 {
-		return bodies.NewSeen(time.Time{})
-	}
-	return bodies.NewSeen(e.o.Now())
-}
-
-// run does the work of one lease after the other until there are no more.
-func (w *worker) run() {
-	for res := range w.leases {
-		w.serve(res)
-		w.results <- res
-	}
-}
-
-// serve does the work of a lease. Whatever a server sends costs its own URL at most: a panic
+// Serve does the work of a lease. Whatever a server sends costs its own URL at most: a panic
 // becomes the result of the lease.
-func (w *worker) serve(res *result) {
+func (w *Worker) Serve(res *Result) {
 	defer res.closeResponse()
 	defer func() {
 		if cause := recover(); cause != nil {
-			w.crashed(res.ctx, res, cause, debug.Stack())
+			w.crashed(res.Ctx, res, cause, debug.Stack())
 		}
 	}()
-	switch l := &res.lease; l.Kind {
+	switch l := &res.Lease; l.Kind {
 	case frontier.Robots:
-		w.fetchRobots(res.ctx, res)
+		w.fetchRobots(res.Ctx, res)
 	case frontier.Page:
-		w.fetchPage(res.ctx, res)
+		w.fetchPage(res.Ctx, res)
 	case frontier.Visited:
-		w.visit(res.ctx, res)
+		w.visit(res.Ctx, res)
 	case frontier.Match:
-		res.match = frontier.MatchReport{Verdict: l.Rules.Match(l.Head.RequestURI), End: w.o.Now()}
+		res.Match = frontier.MatchReport{Verdict: l.Rules.Match(l.Head.RequestURI), End: w.o.Now()}
 	}
 }
 
 // closeResponse gives back the memory or the file of the response.
-func (res *result) closeResponse() {
+func (res *Result) closeResponse() {
 	if res.response != nil {
 		_ = res.response.Close() // there is no remedy for a file that cannot be closed
 		res.response = nil
@@ -240,23 +250,23 @@ func (res *result) closeResponse() {
 }
 
 // request makes the request of a lease and returns what politeness has to know. The response is closed with the lease.
-func (w *worker) request(
-	ctx context.Context, res *result, req fetch.Request,
+func (w *Worker) request(
+	ctx context.Context, res *Result, req fetch.Request,
 ) (resp *fetch.Response, failure *fetch.Error, report frontier.Report) {
-	req.Progress = &res.progress
-	resp, err := w.do(ctx, &res.lease, req)
+	req.Progress = &res.Progress
+	resp, err := w.do(ctx, &res.Lease, req)
 	return w.ended(res, req.URL, resp, err)
 }
 
 // ended takes the end of a request, and returns what request returns.
-func (w *worker) ended(
-	res *result, u weburl.URL, resp *fetch.Response, err error,
+func (w *Worker) ended(
+	res *Result, u weburl.URL, resp *fetch.Response, err error,
 ) (_ *fetch.Response, failure *fetch.Error, report frontier.Report) {
 	if err == nil {
 		res.response = resp
-		q := responseRecord(&res.lease, resp)
+		q := responseRecord(&res.Lease, resp)
 		w.observe(&q, nil)
-		res.request = q
+		res.Request = q
 		return resp, nil, frontier.Report{
 			Sent: true, End: resp.End, Duration: resp.End.Sub(resp.Start) - resp.Throttled,
 			Signal: signalOf(resp.Status), Cause: storage.StatusCause(resp.Status),
@@ -269,9 +279,9 @@ func (w *worker) ended(
 		now := w.o.Now()
 		failure = &fetch.Error{Op: "request", URL: u.String(), Start: now, End: now, Err: err}
 	}
-	q := failureRecord(&res.lease, failure)
+	q := failureRecord(&res.Lease, failure)
 	w.observe(&q, failure)
-	res.request = q
+	res.Request = q
 	return nil, failure, frontier.Report{
 		Sent:   failure.Sent || failure.Kind != fetch.KindCanceled,
 		Broken: failure.Kind.Repeats(),
@@ -283,7 +293,7 @@ func (w *worker) ended(
 }
 
 // observe counts a request and tells the observer of it. The first error of each kind is logged.
-func (w *worker) observe(q *requestlog.Request, failure error) {
+func (w *Worker) observe(q *requestlog.Request, failure error) {
 	if w.tally.Request(q) {
 		w.log.Info("a request failed, the first of this run that fails so", "url", q.URL.String(), "status", q.Status,
 			"error", failure)
@@ -295,7 +305,7 @@ func (w *worker) observe(q *requestlog.Request, failure error) {
 
 // responseRecord returns the record of a request with a response, as far as a worker knows it.
 func responseRecord(l *frontier.Lease, resp *fetch.Response) requestlog.Request {
-	q := recordOf(l, resp.Start, resp.End)
+	q := RecordOf(l, resp.Start, resp.End)
 	q.Sent, q.Status, q.RetryAfter = true, resp.Status, retryAfter(resp.Header, resp.End)
 	q.Bytes, q.BodyBytes = uint64(resp.WireBytes), resp.Body.Size()
 	q.Connected, q.FirstByte = resp.Connected, resp.FirstByte
@@ -304,12 +314,13 @@ func responseRecord(l *frontier.Lease, resp *fetch.Response) requestlog.Request 
 
 // failureRecord returns the record of a request without a response, as far as a worker knows it.
 func failureRecord(l *frontier.Lease, failure *fetch.Error) requestlog.Request {
-	q := recordOf(l, failure.Start, failure.End)
+	q := RecordOf(l, failure.Start, failure.End)
 	q.Sent, q.Failure, q.RetryAfter = failure.Sent, failure.Kind, retryAfter(failure.Header, failure.End)
 	return q
 }
 
-func recordOf(l *frontier.Lease, start, end time.Time) requestlog.Request {
+// RecordOf returns the record of a request, as far as its lease knows it.
+func RecordOf(l *frontier.Lease, start, end time.Time) requestlog.Request {
 	q := requestlog.Request{
 		URL: l.URL, Address: l.Address, Start: start, End: end, Decided: l.At,
 		Delay: l.Delay, DelayReason: l.DelayReason, Reason: l.Reason, Gap: -1,
@@ -358,3 +369,32 @@ func retryAfter(h http.Header, end time.Time) time.Duration {
 
 // reasonOf returns the name that the store has for a kind of failure.
 func reasonOf(k fetch.Kind) storage.Reason { return storage.ReasonFetch + storage.Reason(k) }
+
+// do makes a request with a permit. A request without one is not made, and fails as one that was
+// canceled.
+func (w *Worker) do(ctx context.Context, l *frontier.Lease, req fetch.Request) (*fetch.Response, error) {
+	if w.begin == nil {
+		return w.client.Do(ctx, req)
+	}
+	permit, err := w.begin(ctx, l.Gate)
+	if err != nil {
+		now := w.o.Now()
+		return nil, &fetch.Error{
+			Kind: fetch.KindCanceled, Op: "begin", URL: req.URL.String(), Start: now, End: now, Err: err,
+		}
+	}
+	defer permit.End()
+	req.Permit = permit.Check
+	return w.client.Do(permit.Context(), req)
+}
+
+// Permit is that of one request.
+type Permit interface {
+	// Context returns a child of the context that was given to Begin. It ends when the request has to be
+	// broken off.
+	Context() context.Context
+	// Check returns nil if the request may be written now. It does not block.
+	Check() error
+	// End ends the request, whether it was made or not.
+	End()
+}

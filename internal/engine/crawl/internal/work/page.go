@@ -1,4 +1,4 @@
-package crawl
+package work
 
 import (
 	"context"
@@ -17,15 +17,15 @@ import (
 )
 
 // fetchPage serves a Page lease: one request, its links, its line of output.
-func (w *worker) fetchPage(ctx context.Context, res *result) {
-	l := &res.lease
-	if refusal, refused := w.refusesUse(l); refused {
-		res.page = refusal
+func (w *Worker) fetchPage(ctx context.Context, res *Result) {
+	l := &res.Lease
+	if refusal, refused := w.RefusesUse(l); refused {
+		res.Page = refusal
 		return
 	}
 	if l.Head.Depth > 0 && w.mazes.IsStopped(l.HostName, l.Head.RequestURI) {
-		res.page.End, res.page.Refused = w.o.Now(), true
-		res.page.Outcome = storage.Outcome{State: storage.Denied, Reason: storage.ReasonMaze}
+		res.Page.End, res.Page.Refused = w.o.Now(), true
+		res.Page.Outcome = storage.Outcome{State: storage.Denied, Reason: storage.ReasonMaze}
 		return
 	}
 	req := w.requestOf(l)
@@ -35,22 +35,22 @@ func (w *worker) fetchPage(ctx context.Context, res *result) {
 	}
 	resp, failure, report := w.request(ctx, res, req)
 	defer closePartial(failure)
-	res.page.Report = report
+	res.Page.Report = report
 	w.takePage(ctx, res, resp, failure)
 }
 
 // takePage takes what a request for a page has brought.
-func (w *worker) takePage(ctx context.Context, res *result, resp *fetch.Response, failure *fetch.Error) {
-	l, report := &res.lease, &res.page.Report
+func (w *Worker) takePage(ctx context.Context, res *Result, resp *fetch.Response, failure *fetch.Error) {
+	l, report := &res.Lease, &res.Page.Report
 	if !report.Sent || report.Broken {
 		return
 	}
 	if w.scope().OnlyChecks(l.URL, &l.Head.Entry) {
 		if isConfirmed(&l.Head.Last) && resp != nil && resp.Status >= 400 && w.judgeWall(res, resp) {
-			res.page.Outcome = wallOutcome(resp, new(archive.Page))
+			res.Page.Outcome = wallOutcome(resp, new(archive.Page))
 			return
 		}
-		res.page.Outcome, res.page.Next = checked(l, resp, failure)
+		res.Page.Outcome, res.Page.Next = checked(l, resp, failure)
 		return
 	}
 	last := l.Head.Last.State
@@ -67,25 +67,25 @@ func (w *worker) takePage(ctx context.Context, res *result, resp *fetch.Response
 		page.Seed, page.Tags = m.Root.String(), m.Tags
 	}
 	if failure != nil {
-		res.page.Outcome = failed(failure)
+		res.Page.Outcome = failed(failure)
 		page.FetchedAt, page.Duration = failure.Start, report.Duration
 		page.Reason, page.Error = failure.Kind.String(), failure.Error()
 	} else {
 		describe(&page, resp)
 		w.judge(ctx, res, resp, &page)
-		if res.page.Broken {
+		if res.Page.Broken {
 			return
 		}
-		if before := l.Head.Last.Digest; res.page.Change != recrawl.First && last != storage.Redirected {
-			page.Compare(res.page.Change == recrawl.Changed, before)
+		if before := l.Head.Last.Digest; res.Page.Change != recrawl.First && last != storage.Redirected {
+			page.Compare(res.Page.Change == recrawl.Changed, before)
 		}
-		if isRecrawl && res.page.Change == recrawl.Same {
+		if isRecrawl && res.Page.Change == recrawl.Same {
 			w.tally.AddUnchanged(report.Bytes)
 		}
 	}
-	if resp != nil && resp.Status/100 == 2 && res.page.Outcome.Reason != storage.ReasonWall {
+	if resp != nil && resp.Status/100 == 2 && res.Page.Outcome.Reason != storage.ReasonWall {
 		w.tally.AddContent(l.Head.IsRequisite())
-		res.passed.Response(page.ContentType, report.Bytes)
+		res.Passed.Response(page.ContentType, report.Bytes)
 	}
 	w.output(ctx, res, &page, resp, failure)
 }
@@ -114,7 +114,7 @@ func describe(page *archive.Page, resp *fetch.Response) {
 }
 
 // judge makes an outcome of a response, and takes the links of a page and the target of a redirect.
-func (rd *reading) judge(ctx context.Context, res *result, resp *fetch.Response, page *archive.Page) {
+func (rd *reading) judge(ctx context.Context, res *Result, resp *fetch.Response, page *archive.Page) {
 	page.Note = refusalNote(resp)
 	o := storage.Outcome{
 		Status: uint16(resp.Status), Reason: storage.ReasonStatus, Bytes: uint64(resp.Body.Size()), Note: page.Note,
@@ -122,13 +122,13 @@ func (rd *reading) judge(ctx context.Context, res *result, resp *fetch.Response,
 	if resp.Status/100 == 2 {
 		sum, err := res.digestOf(resp.Body)
 		if err != nil {
-			res.page.Outcome = rd.unreadable(page, err)
+			res.Page.Outcome = rd.unreadable(page, err)
 			return
 		}
 		res.body = sum
 	}
 	if rd.judgeWall(res, resp) {
-		res.page.Outcome = wallOutcome(resp, page)
+		res.Page.Outcome = wallOutcome(resp, page)
 		return
 	}
 	rd.readDeclared(res, resp)
@@ -137,19 +137,19 @@ func (rd *reading) judge(ctx context.Context, res *result, resp *fetch.Response,
 		o.State, o.Reason = storage.Fetched, storage.ReasonNone
 		o.ETag, o.Modified = resp.Header.Get("ETag"), resp.Header.Get("Last-Modified")
 		if resp.Status == 304 {
-			o.Digest = res.lease.Head.Last.Digest
+			o.Digest = res.Lease.Head.Last.Digest
 		} else if res.body != (digest.Digest{}) {
 			o.Digest, page.Digest = shortDigest(res.body), res.body.String()
 		}
 		if err := rd.read(ctx, res, resp, page); err != nil {
-			res.page.Outcome = rd.unreadable(page, err)
+			res.Page.Outcome = rd.unreadable(page, err)
 			return
 		}
 		if rd.skipsStoring(res) {
 			o.Reason, page.Reason = storage.ReasonUsage, inspect.ReasonName(storage.ReasonUsage)
 			page.Title, page.Fields = "", nil
 		} else if err := rd.takeRequisites(ctx, res, resp, page); err != nil {
-			res.page.Outcome = rd.unreadable(page, err)
+			res.Page.Outcome = rd.unreadable(page, err)
 			return
 		}
 		o.Simhash, o.Stamp, o.Usage = res.simhash, res.stamp, res.keptUsage
@@ -165,7 +165,7 @@ func (rd *reading) judge(ctx context.Context, res *result, resp *fetch.Response,
 	default:
 		o.State = storage.Failed
 	}
-	res.page.Outcome = o
+	res.Page.Outcome = o
 }
 
 // unreadable returns the outcome of a page whose body could not be read back from its file: the page is fetched again.
@@ -177,8 +177,8 @@ func (rd *reading) unreadable(page *archive.Page, err error) storage.Outcome {
 
 // redirect makes a discovery of a redirect's target: a URL like any other, with the politeness and
 // the rules of its own host.
-func (rd *reading) redirect(res *result, resp *fetch.Response, page *archive.Page) (storage.State, storage.Reason) {
-	l := &res.lease
+func (rd *reading) redirect(res *Result, resp *fetch.Response, page *archive.Page) (storage.State, storage.Reason) {
+	l := &res.Lease
 	target, err := l.URL.Resolve(resp.Header.Get("Location"))
 	if err != nil || resp.Header.Get("Location") == "" {
 		page.Reason = "redirect without a usable target"
@@ -203,13 +203,13 @@ func (rd *reading) redirect(res *result, resp *fetch.Response, page *archive.Pag
 	})
 	if l.Head.Seed && (verdict == frontier.OutOfSeeds || verdict == frontier.InScope && from == seeds.Ref{}) &&
 		scope.Seeds().Widens(res.seed, target) {
-		res.scopeSeeds = []Seed{{URL: target, Of: res.seed.Root}}
+		res.ScopeSeeds = []seeds.Seed{{URL: target, Of: res.seed.Root}}
 		verdict = frontier.InScope
 		from = seeds.Ref{} // it is in scope then
 	}
 	if verdict != frontier.InScope {
 		page.Reason = "target " + verdict.String()
-		res.passed.Outside++
+		res.Passed.Outside++
 		if verdict == frontier.OptedOut {
 			return storage.Redirected, storage.ReasonOptOut
 		}
@@ -227,7 +227,7 @@ func (rd *reading) redirect(res *result, resp *fetch.Response, page *archive.Pag
 	if postpone(rd.o.Traps.Expensive, res, &f); l.Head.IsRequisite() {
 		f.Priority, f.Room = l.Head.Priority, l.Head.Room
 	}
-	res.found = append(res.found, f)
+	res.Found = append(res.Found, f)
 	return storage.Redirected, storage.ReasonNone
 }
 
@@ -236,26 +236,26 @@ const sniffBytes = 1445
 
 // read takes what a body has for the crawl: the URLs of a sitemap or feed, or the links of a page.
 // The error is one of reading the body back.
-func (rd *reading) read(ctx context.Context, res *result, resp *fetch.Response, page *archive.Page) error {
+func (rd *reading) read(ctx context.Context, res *Result, resp *fetch.Response, page *archive.Page) error {
 	switch {
-	case rd.isTDMFile(res.lease.URL):
+	case rd.isTDMFile(res.Lease.URL):
 		page.Kind = kindTDM
 		return nil
-	case rd.isTerms(&res.lease, resp.Header):
+	case rd.isTerms(&res.Lease, resp.Header):
 		page.Kind = kindTerms
 		return nil
 	}
 	wishes := extract.HeaderDirectives(resp.Header, rd.o.Frontier.Tokens)
 	note(res, page, &wishes)
-	rd.noteUsage(res, resp.Header, page, &wishes, res.lease.URL)
+	rd.noteUsage(res, resp.Header, page, &wishes, res.Lease.URL)
 	if !res.hasBody() {
 		rd.takeReported(res, page, &wishes)
 		return nil
 	}
-	if !rd.leadsOn(&res.lease) {
+	if !rd.leadsOn(&res.Lease) {
 		return nil
 	}
-	kind := rd.listKind(&res.lease, res.seed, resp)
+	kind := rd.listKind(&res.Lease, res.seed, resp)
 	switch {
 	case kind == extract.NotAList:
 		return rd.takeLinks(ctx, res, resp, page)
@@ -271,11 +271,11 @@ func (rd *reading) forbidsLinks(d *extract.Directives) bool { return d.NoFollow 
 
 // note takes the directives of a page. A page that is no longer available is not to be shown, and
 // is not fetched again.
-func note(res *result, page *archive.Page, d *extract.Directives) {
-	res.page.Expires = d.UnavailableAfter
+func note(res *Result, page *archive.Page, d *extract.Directives) {
+	res.Page.Expires = d.UnavailableAfter
 	page.Robots, page.Preferences = d.Seen, d.Preferences
 	page.UnavailableAfter = d.UnavailableAfter
-	page.NoIndex = d.NoIndex || !d.UnavailableAfter.IsZero() && res.page.End.After(d.UnavailableAfter)
+	page.NoIndex = d.NoIndex || !d.UnavailableAfter.IsZero() && res.Page.End.After(d.UnavailableAfter)
 }
 
 // maxParse is how many bytes of a document are searched for links. What follows is kept and counted, but not read.
