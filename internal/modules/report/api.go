@@ -182,7 +182,7 @@ func ofAll(ctx context.Context, d server.Division, state string, o Options) (*Su
 		if err := isCrawled(ctx, d, shard); err != nil {
 			return nil, err
 		}
-		return decode[Summary](server.AskShard(ctx, d, shard, server.Read(Path, v)))
+		return server.DecodeObject[Summary](server.AskShard(ctx, d, shard, server.Read(Path, v)))
 	})
 	if err != nil {
 		return nil, err
@@ -210,7 +210,7 @@ func ofAll(ctx context.Context, d server.Division, state string, o Options) (*Su
 		if err == nil && response.StatusCode != http.StatusOK {
 			err = errors.Join(fmt.Errorf("node %s: %s", node, response.Status), response.Body.Close())
 		}
-		return decode[Found](response, err)
+		return server.DecodeObject[Found](response, err)
 	})
 	if err != nil {
 		return nil, err
@@ -265,17 +265,4 @@ func (r *Summary) addUnknownSeeds(ctx context.Context, d server.Division, o Opti
 		break
 	}
 	r.Seeds.finish(o.Limit)
-}
-
-// decode reads a response that is one object.
-func decode[T any](response *http.Response, err error) (*T, error) {
-	if err != nil {
-		return nil, err
-	}
-	defer response.Body.Close()
-	value := new(T)
-	if err := json.NewDecoder(response.Body).Decode(value); err != nil {
-		return nil, server.Unanswered(fmt.Errorf("the answer is no report: %w", err))
-	}
-	return value, nil
 }

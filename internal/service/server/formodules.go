@@ -4,6 +4,7 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -53,6 +54,19 @@ func HandleOfURL[I, T any](s *Server, api huma.API, op huma.Operation, urlOf fun
 // Read returns the request that reads a path of the API.
 func Read(path string, query url.Values) *Request {
 	return &Request{Method: http.MethodGet, URL: url.URL{Path: BasePath + path, RawQuery: query.Encode()}}
+}
+
+// DecodeObject reads a response of the API that is one object, and closes it. err is that of the request.
+func DecodeObject[T any](response *http.Response, err error) (*T, error) {
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	value := new(T)
+	if err := json.NewDecoder(response.Body).Decode(value); err != nil {
+		return nil, Unanswered(fmt.Errorf("the answer is no %T: %w", *value, err))
+	}
+	return value, nil
 }
 
 // Unanswered makes an error one of a request that nobody has answered, which clients get as the status 503.

@@ -132,7 +132,7 @@ func orUnknown(ctx context.Context, s Source, url string) (*PageRequisites, erro
 	return p, err
 }
 
-// unknown is a page of which nothing is known.
+// unknown is a page that nothing is known about.
 func unknown(url string) *PageRequisites {
 	return &PageRequisites{URL: url, Missing: map[string]int{}, Requisite: []MissingRequisite{}}
 }

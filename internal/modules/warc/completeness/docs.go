@@ -36,7 +36,7 @@ type Doc struct {
 	Parts     []int32 `json:"parts,omitempty"` // its requisites; of a redirect, its target
 	Redirects bool    `json:"to,omitempty"`    // Parts is where it leads
 	LeftOut   int     `json:"left,omitempty"`  // beyond archive.requisites_per_page
-	unsaid    bool    // only captures that do not say it were seen
+	repeats   bool    // only captures were seen that are unchanged, and name nothing themselves
 }
 
 // mayName reports whether a capture may be one of a document that is made of others, or of a redirect.
@@ -109,8 +109,8 @@ func (d *Docs) put(url string, doc Doc, parts []string) {
 	case before == nil:
 		d.known[n] = len(d.List)
 		d.List = append(d.List, doc)
-	case doc.At >= before.At && !doc.unsaid || before.unsaid:
-		doc.Page = doc.Page || before.Page && doc.unsaid
+	case doc.At >= before.At && !doc.repeats || before.repeats:
+		doc.Page = doc.Page || before.Page && doc.repeats
 		*before = doc
 	}
 }
@@ -144,9 +144,9 @@ func (d *Docs) take(t *warcfiles.Told) (said bool) {
 		}
 		isSame = false
 	}
-	doc.unsaid = isSame && len(parts) == 0 && doc.LeftOut == 0
+	doc.repeats = isSame && len(parts) == 0 && doc.LeftOut == 0
 	d.put(t.Entry.URL, doc, parts)
-	return !doc.unsaid
+	return !doc.repeats
 }
 
 func isHTML(mime string) bool {

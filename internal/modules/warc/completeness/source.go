@@ -139,7 +139,7 @@ func (c *cluster) States(ctx context.Context, urls []string) (map[string]Requisi
 			if err != nil {
 				return nil, err
 			}
-			part, err := decode[stateAnswer](server.AskShard(ctx, c.d, shard, r))
+			part, err := server.DecodeObject[stateAnswer](server.AskShard(ctx, c.d, shard, r))
 			if err != nil {
 				return nil, err
 			}
@@ -184,7 +184,7 @@ func (c *cluster) ofNodes(ctx context.Context, d *Docs, r *server.Request) error
 		if err == nil && response.StatusCode != http.StatusOK {
 			err = errors.Join(fmt.Errorf("node %s: %s", node, response.Status), response.Body.Close())
 		}
-		docs, err := decode[Docs](response, err)
+		docs, err := server.DecodeObject[Docs](response, err)
 		if err == nil && !docs.isSound() {
 			err = server.Unanswered(fmt.Errorf("node %s: its answer cannot be used", node))
 		}
@@ -208,19 +208,6 @@ func post(path string, body any) (*server.Request, error) {
 	r := server.Read(path, nil)
 	r.Method, r.Kind, r.Body = http.MethodPost, "application/json", encoded
 	return r, err
-}
-
-// decode reads a response that is one object.
-func decode[T any](response *http.Response, err error) (*T, error) {
-	if err != nil {
-		return nil, err
-	}
-	defer response.Body.Close()
-	value := new(T)
-	if err := json.NewDecoder(response.Body).Decode(value); err != nil {
-		return nil, server.Unanswered(fmt.Errorf("the answer is no object: %w", err))
-	}
-	return value, nil
 }
 
 // stored is the source that knows no more than what an archive has.

@@ -30,7 +30,7 @@ func TestInfoID(t *testing.T) {
 			e := newEncoder(t, o)
 			for range 3 {
 				var batch []*archive.Item
-				for range 4 { // of which a file takes some two
+				for range 4 { // a file takes two or so
 					n++
 					batch = append(batch, mustEncode(t, e, visitOf(400+n)))
 				}
