@@ -213,13 +213,21 @@ func (s *Set) BareOf(origin weburl.Origin) (all []Seed) {
 	return all
 }
 
+// Parts is how many parts a set has. A seed stays in its part as long as With keeps it.
+const Parts = tableParts
+
 // All returns all seeds, in no order.
-func (s *Set) All() iter.Seq[*Member] {
+func (s *Set) All() iter.Seq[*Member] { return s.In(0, Parts) }
+
+// In returns the seeds of the parts from one up to another.
+func (s *Set) In(from, to int) iter.Seq[*Member] {
 	return func(yield func(*Member) bool) {
-		for p := range s.hosts.values() {
-			for _, m := range p.all {
-				if !yield(m) {
-					return
+		for _, part := range s.hosts.parts[from:to] {
+			for _, p := range part {
+				for _, m := range p.all {
+					if !yield(m) {
+						return
+					}
 				}
 			}
 		}

@@ -2,7 +2,6 @@ package seeds
 
 import (
 	"hash/maphash"
-	"iter"
 	"maps"
 	"slices"
 )
@@ -60,17 +59,4 @@ func (t *table[K, V]) delete(key K) {
 	t.keys -= len(part)
 	delete(part, key)
 	t.keys += len(part)
-}
-
-// values returns all values, in no order.
-func (t *table[K, V]) values() iter.Seq[V] {
-	return func(yield func(V) bool) {
-		for _, part := range t.parts {
-			for _, value := range part {
-				if !yield(value) {
-					return
-				}
-			}
-		}
-	}
 }

@@ -33,9 +33,10 @@ type DeadFinder struct {
 	// Held returns why a host lets none of its URLs be fetched; false: it does.
 	Held func(*storage.Host) (why string, held bool)
 
-	found *Dead // by the last round; nil: there are none
-	begun Dead
-	left  []*seeds.Member // of the round under way
+	found *Dead           // by the last round; nil: there are none
+	begun *Dead           // nil: there are none
+	part  int             // of the seeds, the next of the round under way
+	left  []*seeds.Member // of the part before it
 }
 
 // Found returns what the last round found; nil: nothing. It does not change.
@@ -43,30 +44,26 @@ func (f *DeadFinder) Found() *Dead { return f.found }
 
 // Step looks up the next seeds of a set. Where redirects of a seed led counts for that seed.
 func (f *DeadFinder) Step(set *seeds.Set) {
-	if len(f.left) == 0 {
-		for m := range set.All() {
-			if m.Root == m.URL && f.Owns(m.URL.Host()) {
-				f.left = append(f.left, m)
+	for range DeadStep {
+		for ; len(f.left) == 0 && f.part < seeds.Parts; f.part++ {
+			for m := range set.In(f.part, f.part+1) {
+				if m.Root == m.URL && f.Owns(m.URL.Host()) {
+					f.left = append(f.left, m)
+				}
 			}
 		}
-	}
-	n := min(len(f.left), DeadStep)
-	for _, m := range f.left[:n] {
-		if result, dead := f.fate(set, m); dead {
+		if len(f.left) == 0 {
+			f.found, f.begun, f.part = f.begun, nil, 0
+			return
+		}
+		if result, dead := f.fate(set, f.left[0]); dead {
+			f.begun = cmp.Or(f.begun, new(Dead))
 			if f.begun.Count++; len(f.begun.First) < reported {
 				f.begun.First = append(f.begun.First, result)
 			}
 		}
+		f.left = f.left[1:]
 	}
-	if f.left = f.left[n:]; len(f.left) > 0 {
-		return
-	}
-	f.found = nil
-	if f.begun.Count > 0 {
-		found := f.begun
-		f.found = &found
-	}
-	f.begun = Dead{}
 }
 
 // fate returns what became of a seed, and whether it is dead. What the operator left out is not.
