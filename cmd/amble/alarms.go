@@ -18,7 +18,7 @@ import (
 func alarmsModule(notify func(id string, alarm any, ended bool), undelivered func() (string, bool)) module {
 	w := alarms.NewWatch(undelivered)
 	w.Notify(func(a *alarms.Alarm, ended bool) { notify(a.ID(), a, ended) })
-	return module{operations: w.Register, watch: w.Observe, status: alarms.Status,
+	return module{operations: w.Register, watch: w.Observe,
 		amend: func(_ *crawling, o *crawl.Options) error {
 			w.MinFree(o.MinFree)
 			return nil

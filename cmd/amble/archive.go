@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amble-crawler/amble/internal/console"
+	"github.com/amble-crawler/amble/internal/console/access"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/modules/warc/command"
 	"github.com/amble-crawler/amble/internal/modules/warc/completeness"
@@ -19,11 +20,10 @@ import (
 // archiveModule is the output as web archives, and what reads it.
 func archiveModule() module {
 	var running *crawling
-	return module{page: archivedPage,
+	return module{
 		operations: completeness.Register,
-		ofURL:      completeness.OfURL,
-		command: func(settings *settingsFlags) *cobra.Command {
-			return group("archive", "Read the stored output",
+		command: func(settings *access.Settings) *cobra.Command {
+			return console.Group("archive", "Read the stored output",
 				`Read the output files of a crawl, in output.dir. None is changed, and a crawl may be running.`,
 				archiveProgram(settings).Commands()...)
 		},
@@ -44,6 +44,6 @@ func archiveModule() module {
 	}
 }
 
-func archiveProgram(settings *settingsFlags) command.Program {
-	return command.Program{Load: settings.load, Version: programVersion(), Now: time.Now}
+func archiveProgram(settings *access.Settings) command.Program {
+	return command.Program{Load: settings.Load, Version: programVersion(), Now: time.Now}
 }

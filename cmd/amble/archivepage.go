@@ -5,15 +5,16 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/amble-crawler/amble/internal/console"
+	"github.com/amble-crawler/amble/internal/console/access"
+	"github.com/amble-crawler/amble/internal/modules/operator"
 	"github.com/amble-crawler/amble/internal/modules/warc"
 	"github.com/amble-crawler/amble/internal/modules/warc/warcfiles"
 	"github.com/amble-crawler/amble/internal/web/fetch"
@@ -21,18 +22,19 @@ import (
 )
 
 // archivedPage reads a page that is stored, or is in a WARC file. It is not taken if from is neither.
-func archivedPage(f *extractFlags, command *cobra.Command, settings *settingsFlags, from string) (
-	s *pageSource, took bool, err error) {
+func archivedPage(ctx context.Context, settings *access.Settings, name operator.PageName) (
+	s *operator.PageSource, took bool, err error) {
+	from := name.From
 	_, isWARC := warc.Base(from)
 	switch {
-	case f.record != "" && !isWARC:
+	case name.Record != "" && !isWARC:
 		err = console.Usagef("--url is for a WARC file, whose name ends in .warc.gz or .warc.zst")
-	case isWebURL(from) && f.base != "":
+	case operator.IsWebURL(from) && name.Base != "":
 		err = console.Usagef("--base is for a file; a stored page has its own URL")
-	case isWebURL(from):
-		s, err = storedPage(command, settings, from, f.most)
+	case operator.IsWebURL(from):
+		s, err = storedPage(ctx, settings, from, name.Most)
 	case isWARC:
-		s, err = f.warcPage(from)
+		s, err = warcPage(name)
 	default:
 		return nil, false, nil
 	}
@@ -40,19 +42,20 @@ func archivedPage(f *extractFlags, command *cobra.Command, settings *settingsFla
 }
 
 // warcPage reads the last response that a WARC file has for a URL.
-func (f *extractFlags) warcPage(path string) (*pageSource, error) {
-	if f.record == "" {
+func warcPage(name operator.PageName) (*operator.PageSource, error) {
+	path := name.From
+	if name.Record == "" {
 		return nil, console.Usagef("%s holds many pages: select one with --url https://example.com/page", path)
 	}
-	u, err := parsePageURL(f.record)
+	u, err := operator.ParsePageURL(name.Record)
 	if err != nil {
 		return nil, err
 	}
-	var s *pageSource
-	err = withFile(path, func(file io.Reader) error {
+	var s *operator.PageSource
+	err = operator.WithFile(path, func(file io.Reader) error {
 		return warcfiles.Responses(file, u.String(), func(response io.Reader, cut bool) error {
-			s = &pageSource{url: u, most: f.most}
-			return s.readResponse(response, cut)
+			s = &operator.PageSource{URL: u, Most: name.Most}
+			return readResponse(s, response, cut)
 		})
 	})
 	switch {
@@ -66,8 +69,9 @@ func (f *extractFlags) warcPage(path string) (*pageSource, error) {
 }
 
 // storedPage reads the newest response that the crawl has stored for a URL.
-func storedPage(command *cobra.Command, settings *settingsFlags, text string, most int64) (*pageSource, error) {
-	u, err := parsePageURL(text)
+func storedPage(ctx context.Context, settings *access.Settings, text string, most int64) (
+	*operator.PageSource, error) {
+	u, err := operator.ParsePageURL(text)
 	if err != nil {
 		return nil, err
 	}
@@ -75,21 +79,21 @@ func storedPage(command *cobra.Command, settings *settingsFlags, text string, mo
 	if err != nil {
 		return nil, noRequest(u, err)
 	}
-	entry, err := c.Find(command.Context(), u.String(), time.Time{})
+	entry, err := c.Find(ctx, u.String(), time.Time{})
 	if errors.Is(err, warcfiles.ErrNoCapture) {
 		return nil, noRequest(u, fmt.Errorf("it is not stored in the WARC files of %s", dir))
 	}
 	if err != nil {
 		return nil, console.Exit(console.ExitProblem, err)
 	}
-	stored, err := c.Open(command.Context(), entry)
+	stored, err := c.Open(ctx, entry)
 	if err != nil {
 		return nil, console.Exit(console.ExitProblem, err)
 	}
 	defer stored.Close()
-	s := &pageSource{url: u, most: most}
+	s := &operator.PageSource{URL: u, Most: most}
 	answer := io.MultiReader(bytes.NewReader(stored.BodyHead), stored.Body)
-	if err := s.readResponse(answer, stored.Truncated != ""); err != nil {
+	if err := readResponse(s, answer, stored.Truncated != ""); err != nil {
 		return nil, console.Exit(console.ExitProblem, fmt.Errorf("%s: %w", u, err))
 	}
 	return s, nil
@@ -102,7 +106,7 @@ func noRequest(u weburl.URL, err error) error {
 }
 
 // readResponse reads an HTTP response; cut says that its end is missing.
-func (s *pageSource) readResponse(answer io.Reader, cut bool) error {
+func readResponse(s *operator.PageSource, answer io.Reader, cut bool) error {
 	resp, err := http.ReadResponse(bufio.NewReader(answer), nil)
 	if err != nil {
 		return err
@@ -112,10 +116,10 @@ func (s *pageSource) readResponse(answer io.Reader, cut bool) error {
 		return err
 	}
 	defer release()
-	s.header = resp.Header
-	if err = s.fill(body); cut && errors.Is(err, io.ErrUnexpectedEOF) {
+	s.Header = resp.Header
+	if err = s.Fill(body); cut && errors.Is(err, io.ErrUnexpectedEOF) {
 		err = nil // the end of what was stored
 	}
-	s.longer = s.longer || cut
+	s.Longer = s.Longer || cut
 	return err
 }

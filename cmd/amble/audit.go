@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/amble-crawler/amble/internal/console/access"
 	"github.com/amble-crawler/amble/internal/engine/node"
 	"github.com/amble-crawler/amble/internal/modules/audit/auditapi"
 	auditcommand "github.com/amble-crawler/amble/internal/modules/audit/command"
@@ -17,9 +18,9 @@ import (
 // auditModule proves from the request log how polite a crawl was.
 func auditModule() module {
 	return module{operations: auditapi.Register,
-		command: func(settings *settingsFlags) *cobra.Command {
+		command: func(settings *access.Settings) *cobra.Command {
 			return auditcommand.New(auditcommand.Program{
-				Crawl: settings.crawl, KeysDir: identity.KeysDir, Complete: completeHost(settings), Now: time.Now,
+				Crawl: settings.Crawl, KeysDir: identity.KeysDir, Complete: settings.CompleteHost(), Now: time.Now,
 			})
 		},
 		example: "amble audit                                 " +

@@ -152,12 +152,12 @@ func (c *clusterDemo) start() error {
 		if err := os.WriteFile(n.config(), []byte(text), 0o640); err != nil {
 			return err
 		}
-		settings, err := config.Load(n.config(), c.settings.sets, nil)
+		settings, err := config.Load(n.config(), c.settings.Sets, nil)
 		if err != nil {
 			return err
 		}
 		c.delay = settings.Politeness.Delay
-		if err := n.start(c.settings.sets); err != nil {
+		if err := n.start(c.settings.Sets); err != nil {
 			return err
 		}
 		c.nodes = append(c.nodes, n)

@@ -7,18 +7,19 @@ import (
 
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/console"
+	"github.com/amble-crawler/amble/internal/console/access"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 )
 
-func newConfigCommand(settings *settingsFlags) *cobra.Command {
-	return group("config", "Check and show the settings",
+func newConfigCommand(settings *access.Settings) *cobra.Command {
+	return console.Group("config", "Check and show the settings",
 		"Check the settings, or show the settings in force and the source of each.",
 		newConfigCheckCommand(settings),
 		newConfigShowCommand(settings),
 	)
 }
 
-func newConfigCheckCommand(settings *settingsFlags) *cobra.Command {
+func newConfigCheckCommand(settings *access.Settings) *cobra.Command {
 	return &cobra.Command{
 		Use:   "check",
 		Short: "Report all problems of the settings and the seeds",
@@ -31,7 +32,7 @@ Exit code 0: no problems. 2: there are problems.`,
   AMBLE_POLITENESS_DELAY=fast amble config check`,
 		Args: console.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
-			c, err := settings.load()
+			c, err := settings.Load()
 			if err != nil {
 				return err
 			}
@@ -65,7 +66,7 @@ func checkSettings(command *cobra.Command, c *config.Config) error {
 	return err
 }
 
-func newConfigShowCommand(settings *settingsFlags) *cobra.Command {
+func newConfigShowCommand(settings *access.Settings) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show",
 		Short: "Print the settings in force and the source of each",
@@ -75,7 +76,7 @@ line of the file, an environment variable, or --set. Secrets are not printed.`,
   amble config show --set politeness.delay=2s | grep -v default`,
 		Args: console.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
-			c, err := settings.load()
+			c, err := settings.Load()
 			if err != nil {
 				return err
 			}

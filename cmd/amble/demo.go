@@ -15,6 +15,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/console"
+	"github.com/amble-crawler/amble/internal/console/access"
 	"github.com/amble-crawler/amble/internal/testing/crawlcheck"
 )
 
@@ -32,7 +33,7 @@ func demoModule() module {
 // demoNodes is how many nodes crawl together, if several do.
 const demoNodes = 3
 
-func newDemoCommand(settings *settingsFlags) *cobra.Command {
+func newDemoCommand(settings *access.Settings) *cobra.Command {
 	d := &demo{settings: settings}
 	command := &cobra.Command{
 		Use:   "demo",
@@ -73,14 +74,14 @@ Exit code 0: done, and the crawler behaved. 1: it did not, or an error occurred.
 
 // demo is one run of the demonstration.
 type demo struct {
-	settings *settingsFlags
+	settings *access.Settings
 	dir      string
 	delay    time.Duration
 	nodes    int
 }
 
 func (d *demo) run(command *cobra.Command) error {
-	if d.settings.file != "" {
+	if d.settings.File != "" {
 		return console.Usagef("amble demo has its own settings and takes no -c; change one with --set key=value")
 	}
 	if d.nodes != 1 && d.nodes != demoNodes {
@@ -163,7 +164,7 @@ func (d *demo) configure(lab *crawlcheck.Lab) (*config.Config, error) {
 func demoSeeds(lab *crawlcheck.Lab) string { return "    - " + strings.Join(lab.Homes(), "\n    - ") }
 
 func (d *demo) load(patch []byte) (*config.Config, error) {
-	return config.LoadPatched(d.configFile(), d.settings.sets, nil, patch)
+	return config.LoadPatched(d.configFile(), d.settings.Sets, nil, patch)
 }
 
 func (d *demo) configFile() string { return filepath.Join(d.dir, "config.yaml") }

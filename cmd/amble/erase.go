@@ -25,9 +25,9 @@ import (
 
 // erasureModule removes all that is kept of a host.
 func erasureModule() module {
-	return module{prepare: endErasure, command: func(settings *settingsFlags) *cobra.Command {
+	return module{prepare: endErasure, command: func(settings *access.Settings) *cobra.Command {
 		return erasecommand.New(erasecommand.Program{
-			Load: settings.load, Options: eraseOptions, Complete: completeHostArgument(settings),
+			Load: settings.Load, Options: eraseOptions, Complete: settings.CompleteHostArgument(),
 		})
 	}}
 }

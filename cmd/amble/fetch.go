@@ -20,35 +20,38 @@ import (
 // fetchModule fetches single URLs.
 func fetchModule() module {
 	return module{operations: fetchurl.Register,
-		command: func(settings *settingsFlags) *cobra.Command {
+		command: func(settings *access.Settings) *cobra.Command {
 			return fetchcommand.New(fetchcommand.Program{
-				Crawl: settings.crawl, Open: settings.openEngine, Now: time.Now,
+				Crawl: settings.Crawl, Open: openEngine(settings), Now: time.Now,
 			})
 		},
 		example: "amble fetch https://example.com/a           what comes of this URL, now and politely?"}
 }
 
 // openEngine opens the crawl of some settings in this process.
-func (f *settingsFlags) openEngine(ctx context.Context, c *config.Config, messages io.Writer,
-	change func(*crawl.Options)) (*crawl.Engine, error) {
-	k := newCrawling(c, f.patched, messages)
-	if err := reachable(c); err != nil {
-		return nil, err
+func openEngine(settings *access.Settings) func(context.Context, *config.Config, io.Writer, func(*crawl.Options)) (
+	*crawl.Engine, error) {
+	return func(ctx context.Context, c *config.Config, messages io.Writer, change func(*crawl.Options)) (
+		*crawl.Engine, error) {
+		k := newCrawling(c, settings.Patched, messages)
+		if err := reachable(c); err != nil {
+			return nil, err
+		}
+		if err := unplugged(c, k.modules); err != nil {
+			return nil, err
+		}
+		o, err := k.crawlOptions()
+		if err != nil {
+			return nil, console.Exit(console.ExitUsage, err)
+		}
+		if err := k.prepared(ctx); err != nil {
+			return nil, err
+		}
+		change(&o)
+		e, err := crawl.Open(o, k.log)
+		if err != nil {
+			return nil, access.MakeError(ctx, c, err)
+		}
+		return e, nil
 	}
-	if err := unplugged(c, k.modules); err != nil {
-		return nil, err
-	}
-	o, err := k.crawlOptions()
-	if err != nil {
-		return nil, console.Exit(console.ExitUsage, err)
-	}
-	if err := k.prepared(ctx); err != nil {
-		return nil, err
-	}
-	change(&o)
-	e, err := crawl.Open(o, k.log)
-	if err != nil {
-		return nil, access.MakeError(ctx, c, err)
-	}
-	return e, nil
 }

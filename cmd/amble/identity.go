@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/amble-crawler/amble/internal/console"
+	"github.com/amble-crawler/amble/internal/console/access"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/engine/node"
 	"github.com/amble-crawler/amble/internal/modules/audit/receipts"
@@ -22,10 +24,10 @@ func identityProgram() command.Program {
 // identityModule proves to sites who the crawler is.
 func identityModule(p command.Program) module {
 	return module{
-		command: func(settings *settingsFlags) *cobra.Command {
-			return group("identity", "Show and prove to sites who this crawler is",
+		command: func(settings *access.Settings) *cobra.Command {
+			return console.Group("identity", "Show and prove to sites who this crawler is",
 				`The bot page, the list of addresses, the keys that requests are signed with, and what the operators
-of sites configure to let this crawler in. docs/IDENTITY.md says how to begin.`, p.Commands(settings.load)...)
+of sites configure to let this crawler in. docs/IDENTITY.md says how to begin.`, p.Commands(settings.Load)...)
 		},
 		amend: func(k *crawling, o *crawl.Options) (err error) {
 			k.signs, err = p.Amend(k.config, o)
@@ -33,7 +35,6 @@ of sites configure to let this crawler in. docs/IDENTITY.md says how to begin.`,
 		},
 		collector:  p.Collector,
 		operations: p.Register,
-		status:     p.Status,
 		serve: func(ctx context.Context, k *crawling, _ *node.Node) (context.Context, func(), error) {
 			stop, err := p.Serve(ctx, k.config, k.log)
 			return ctx, stop, err

@@ -15,6 +15,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/console"
+	"github.com/amble-crawler/amble/internal/console/access"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/service/server"
 )
@@ -248,29 +249,8 @@ func (l *liveSettings) logReload(done server.SettingsChange, err error) {
 		l.log.Error("the settings are not applied, the previous ones stay in force", "error",
 			fmt.Errorf("reload: %w", err))
 	default:
-		for _, line := range reloadText(&done) {
+		for _, line := range access.ReloadText(&done) {
 			l.log.Warn("settings reloaded: " + line)
 		}
 	}
-}
-
-// reloadText says what reading the settings again has come to, a line a fact.
-func reloadText(done *server.SettingsChange) (lines []string) {
-	if len(done.Changed) > 0 {
-		lines = append(lines, "changed: "+strings.Join(done.Changed, ", "))
-	}
-	if s := done.Seeds; s != nil && s.Added+s.Changed+s.Removed > 0 {
-		lines = append(lines, fmt.Sprintf("seeds: %d added, %d changed, %d removed", s.Added, s.Changed, s.Removed))
-	}
-	if lines == nil {
-		lines = append(lines, "nothing has changed")
-	}
-	if len(done.Kept) > 0 {
-		lines = append(lines, "kept from amble control set, which amble control reload --undo undoes: "+
-			strings.Join(done.Kept, ", "))
-	}
-	if n := len(done.BadSeeds); n > 0 {
-		lines = append(lines, fmt.Sprintf("%s bad and left out, so no seed is removed", console.Are(n, "seed")))
-	}
-	return lines
 }

@@ -48,10 +48,11 @@ func newMember(k *crawling) *member {
 // clusterModule is the crawl of several machines together.
 func clusterModule() module {
 	return module{
-		command: func(settings *settingsFlags) *cobra.Command {
-			return group("cluster", "Show and change a cluster of nodes", clustercommand.Long,
+		command: func(settings *access.Settings) *cobra.Command {
+			return console.Group("cluster", "Show and change a cluster of nodes", clustercommand.Long,
 				clustercommand.New(&clustercommand.Program{
-					Now: time.Now, Load: settings.load, Crawl: crawlOf, Node: nodeOptions, StartServer: startNATS,
+					Now: time.Now, Load: settings.Load, Crawl: settings.CrawlOf, Node: nodeOptions,
+					StartServer: startNATS,
 				})...)
 		},
 		run: func(command *cobra.Command, k *crawling, badSeeds int) (took bool, err error) {

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
-	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
@@ -13,9 +11,7 @@ import (
 	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/console/access"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
-	"github.com/amble-crawler/amble/internal/engine/inspect"
 	"github.com/amble-crawler/amble/internal/engine/node"
-	"github.com/amble-crawler/amble/internal/rules/seeds"
 	"github.com/amble-crawler/amble/internal/service/server"
 )
 
@@ -23,9 +19,11 @@ import (
 // module does not add is nil.
 type module struct {
 	// command is a command of its own.
-	command func(*settingsFlags) *cobra.Command
-	// example is a later line of them.
+	command func(*access.Settings) *cobra.Command
+	// example is a later line of the examples in the help of the whole program.
 	example string
+	// quickStart is the first lines of them.
+	quickStart string
 	// operations are its operations of the API.
 	operations server.Operations
 	// watch is told the status of a crawl with an API, every second.
@@ -42,61 +40,7 @@ type module struct {
 	closed func(ctx context.Context, stopped bool) error
 	// collector has metrics; nil: the settings ask for none.
 	collector func(*config.Config) prometheus.Collector
-	// status has rows of the status of a running crawl, for people.
-	status func(context.Context, *config.Config) ([][]string, error)
-	// ofURL adds to what is told of a URL: a value of the JSON object, nil for nothing, and lines for people.
-	ofURL func(context.Context, *access.Crawl, access.Inspector, *inspect.URLStory) (any, [][2]string, error)
-	// format is of the lists that amble import reads and amble export writes.
-	format listFormat
-	// page reads the page that the argument of amble extract names, unless that is a file of one page: took is false.
-	page func(*extractFlags, *cobra.Command, *settingsFlags, string) (p *pageSource, took bool, err error)
-	// quickStart is the first line of the examples in the help of the whole program.
-	quickStart string
 }
-
-// listFormat is a format of lists of URLs.
-type listFormat struct {
-	name  string // the value of --format; empty: there is none
-	read  func() lineReader
-	write func(io.Writer) func(*inspect.URL) error
-}
-
-// lineReader reads the lines of one import.
-type lineReader interface {
-	parse(line []byte) (seeds.Item, error) // as urllist.Reader.Objects
-	imported() *crawl.Imported             // what the last line says, once; nil: it was a plain URL
-}
-
-// formats returns the values of --format.
-func formats() (names []string) {
-	for _, m := range modules() {
-		if m.format.name != "" {
-			names = append(names, m.format.name)
-		}
-	}
-	return names
-}
-
-// formatOf returns the format of a value of --format.
-func formatOf(name string) (f listFormat, known bool) {
-	for _, m := range modules() {
-		if name != "" && m.format.name == name {
-			return m.format, true
-		}
-	}
-	return listFormat{}, false
-}
-
-// checkFormat returns an error for an unknown value of --format.
-func checkFormat(name string) error {
-	if _, known := formatOf(name); name != "" && !known {
-		return console.Usagef("--format is %q; it may be %s, or left out", name, either(formats()))
-	}
-	return nil
-}
-
-// either joins names for people.
-func either(names []string) string { return strings.Join(names, " or ") }
 
 // crawlOptions returns the options of the settings, with what modules add.
 func (k *crawling) crawlOptions() (crawl.Options, error) {

@@ -3,6 +3,9 @@
 package main
 
 import (
+	"github.com/amble-crawler/amble/internal/modules/alarms"
+	"github.com/amble-crawler/amble/internal/modules/operator"
+	"github.com/amble-crawler/amble/internal/modules/warc/completeness"
 	"github.com/amble-crawler/amble/internal/modules/webhook"
 	"github.com/amble-crawler/amble/internal/output/delivery"
 )
@@ -11,9 +14,14 @@ import (
 func modules() []module {
 	signs := identityProgram()
 	onComplete, files := onCompleteModule()
-	alarms := new(webhook.Alarms)
-	results, posts := webhookModule(alarms)
-	return []module{clusterModule(), fetchersModule(), fetchModule(),
-		alarmsModule(alarms.Add, delivery.Trouble(files, posts)), auditModule(), archiveModule(), erasureModule(),
-		demoModule(), identityModule(signs), reportModule(signs), onComplete, results}
+	posted := new(webhook.Alarms)
+	results, posts := webhookModule(posted)
+	parts := operator.Parts{
+		Status:  []operator.StatusRows{alarms.Status, signs.Status},
+		OfURL:   completeness.OfURL,
+		Formats: []operator.ListFormat{frontierFormat()}, Page: archivedPage,
+	}
+	return append(operatorModules(parts), clusterModule(), fetchersModule(), fetchModule(),
+		alarmsModule(posted.Add, delivery.Trouble(files, posts)), auditModule(), archiveModule(), erasureModule(),
+		demoModule(), identityModule(signs), reportModule(signs), onComplete, results)
 }

@@ -30,8 +30,8 @@ func reportModule(signs command.Program) module {
 		})
 	api := &crawlreport.API{Now: time.Now, Parts: parts}
 	return module{
-		command: func(settings *settingsFlags) *cobra.Command {
-			return reportcommand.New(settings.crawl, time.Now, parts)
+		command: func(settings *access.Settings) *cobra.Command {
+			return reportcommand.New(settings.Crawl, time.Now, parts)
 		},
 		example:    "amble report -o report.html                 what has come of it, and which links are broken?",
 		operations: api.Register,

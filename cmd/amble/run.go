@@ -24,7 +24,7 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-func newRunCommand(settings *settingsFlags) *cobra.Command {
+func newRunCommand(settings *access.Settings) *cobra.Command {
 	asJSON, again := false, time.Duration(0)
 	command := &cobra.Command{
 		Use:   "run [URL...]",
@@ -72,13 +72,13 @@ without seeds is not refused: their summaries say what was fetched.`,
 			return []string{"https://"}, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(command *cobra.Command, urls []string) error {
-			c, err := settings.load()
+			c, err := settings.Load()
 			var end *outcome.Result
 			if asJSON {
 				end = new(outcome.Result)
 			}
 			if err == nil {
-				k := newCrawling(c, settings.patched, command.ErrOrStderr())
+				k := newCrawling(c, settings.Patched, command.ErrOrStderr())
 				if command.Flags().Changed("again-after") {
 					err = k.fetchAgain(again, time.Now())
 				}
@@ -304,7 +304,7 @@ func (k *crawling) run(ctx context.Context) (out outcome.Outcome, err error) {
 	started := time.Now()
 	status := n.Default().Status
 	out.Before, out.Again = status(), k.again
-	unwatch := console.Watch(crawlProgress(status, k.log), k.screen)
+	unwatch := console.Watch(outcome.Progress(status, time.Now, k.log), k.screen)
 	stopping := console.FindSupervisor(os.Getenv, time.Now).Watch(console.VitalOf(status))
 	err = n.Run(running)
 	out.Summary = n.Summary()

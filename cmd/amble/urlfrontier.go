@@ -17,6 +17,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/engine/inspect"
 	"github.com/amble-crawler/amble/internal/engine/node"
+	"github.com/amble-crawler/amble/internal/modules/operator"
 	"github.com/amble-crawler/amble/internal/modules/urlfrontier"
 	"github.com/amble-crawler/amble/internal/modules/urlfrontier/service"
 	"github.com/amble-crawler/amble/internal/rules/seeds"
@@ -27,7 +28,7 @@ import (
 // formatURLFrontier is the value of --format for the lines of URLFrontier's client.
 const formatURLFrontier = "urlfrontier"
 
-// fetchersModule is the service of the URLFrontier protocol for crawlers of others, and their format of lists.
+// fetchersModule is the service of the URLFrontier protocol for crawlers of others.
 func fetchersModule() module {
 	counted := service.NewMetrics()
 	return module{
@@ -45,11 +46,15 @@ func fetchersModule() module {
 			}
 			return counted
 		},
-		format: listFormat{
-			name:  formatURLFrontier,
-			read:  func() lineReader { return new(frontierItems) },
-			write: func(w io.Writer) func(*inspect.URL) error { return (&frontierWriter{w: w}).Write },
-		},
+	}
+}
+
+// frontierFormat is their format of lists.
+func frontierFormat() operator.ListFormat {
+	return operator.ListFormat{
+		Name:  formatURLFrontier,
+		Read:  func() operator.LineReader { return new(frontierItems) },
+		Write: func(w io.Writer) func(*inspect.URL) error { return (&frontierWriter{w: w}).Write },
 	}
 }
 
@@ -59,15 +64,15 @@ type frontierItems struct {
 	put   *crawl.Imported // of the last line; nil: it was a plain URL
 }
 
-// imported implements lineReader.
-func (f *frontierItems) imported() *crawl.Imported {
+// Imported implements operator.LineReader.
+func (f *frontierItems) Imported() *crawl.Imported {
 	put := f.put
 	f.put = nil
 	return put
 }
 
-// parse implements lineReader.
-func (f *frontierItems) parse(line []byte) (seeds.Item, error) {
+// Parse implements operator.LineReader.
+func (f *frontierItems) Parse(line []byte) (seeds.Item, error) {
 	item, err := urlfrontier.ParseItem(line)
 	if err != nil {
 		return seeds.Item{}, err

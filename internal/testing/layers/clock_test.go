@@ -11,7 +11,8 @@ import (
 // is an argument.
 func clockReaders() []string {
 	return []string{
-		"cmd/amble", "internal/system/boot", "internal/engine/crawl", "internal/engine/node",
+		"cmd/amble", "internal/modules/operator", "internal/system/boot", "internal/engine/crawl",
+		"internal/engine/node",
 		"internal/testing/simulate", "internal/testing/testweb", "internal/testing/testweb/todayweb",
 		"internal/testing/zoo", "internal/testing/memnet", "internal/testing/testkit", "internal/testing/crawlcheck",
 	}

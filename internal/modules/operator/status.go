@@ -1,17 +1,13 @@
-package main
+package operator
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/console/outcome"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
@@ -19,7 +15,7 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-func newStatusCommand(settings *settingsFlags) *cobra.Command {
+func newStatusCommand(settings *Program) *cobra.Command {
 	p := console.Printer{}
 	command := &cobra.Command{
 		Use:   "status",
@@ -37,7 +33,7 @@ figures are those of the others. 2: wrong usage or settings, or the running craw
   amble status --set data_dir=/srv/crawl`,
 		Args: console.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
-			c, err := settings.crawl()
+			c, err := settings.Crawl()
 			if err != nil {
 				return err
 			}
@@ -46,7 +42,7 @@ figures are those of the others. 2: wrong usage or settings, or the running craw
 				return err
 			}
 			err = p.Object(command.OutOrStdout(), s, func(w io.Writer) error {
-				more, err := statusOfModules(command.Context(), c.Config, s.Status)
+				more, err := settings.moreStatus(command.Context(), c.Config, s.Status)
 				return errors.Join(printStatus(w, s.Status, more...), err)
 			})
 			if err == nil && s.Incomplete != nil {
@@ -59,18 +55,6 @@ figures are those of the others. 2: wrong usage or settings, or the running craw
 	return command
 }
 
-// statusOfModules returns the rows of modules for a running crawl.
-func statusOfModules(ctx context.Context, c *config.Config, s crawl.Status) (rows [][]string, err error) {
-	for _, m := range modules() {
-		if m.status == nil || s.State == "not running" {
-			continue
-		}
-		more, failed := m.status(ctx, c)
-		rows, err = append(rows, more...), errors.Join(err, failed)
-	}
-	return rows, err
-}
-
 // printStatus prints a small table; more rows come before the last ones.
 func printStatus(w io.Writer, s crawl.Status, more ...[]string) error {
 	rows := [][]string{{"state", stateText(s)}}
@@ -78,7 +62,7 @@ func printStatus(w io.Writer, s crawl.Status, more ...[]string) error {
 		rows = append(rows, []string{state.String(), console.Grouped(s.URLs[state.String()]), stateMeaning(state)})
 	}
 	rows = append(rows, outcome.RequisiteRows(s)...)
-	active, waiting := hostsAt(s)
+	active, waiting := outcome.HostsAt(s)
 	hosts := ""
 	if !s.Started.IsZero() {
 		hosts = fmt.Sprintf("%s active, %s waiting", console.Grouped(active), console.Grouped(waiting))
@@ -95,7 +79,7 @@ func printStatus(w io.Writer, s crawl.Status, more ...[]string) error {
 	if text := limitsText(s.Limits); text != "" {
 		rows = append(rows, []string{"limits", text})
 	}
-	if text := finishText(s); text != "" {
+	if text := outcome.FinishText(s); text != "" {
 		rows = append(rows, []string{"left", text})
 	}
 	rows = append(rows, slowestRows(s.Slowest)...)
@@ -129,7 +113,7 @@ func fetcherRows(list []remote.Fetcher) (rows [][]string) {
 func limitsText(l crawl.Limits) string {
 	var parts []string
 	if l.MaxRate > 0 {
-		waited := console.Span(fromSeconds(l.RateWait))
+		waited := console.Span(outcome.Seconds(l.RateWait))
 		parts = append(parts, fmt.Sprintf("%g requests/s (hosts that were due waited %s)", l.MaxRate, waited))
 	}
 	if l.Bandwidth > 0 {
@@ -153,7 +137,7 @@ func slowestRows(hosts []crawl.SlowHost) (rows [][]string) {
 	label := "slowest"
 	for _, h := range hosts {
 		rows = append(rows, []string{label,
-			fmt.Sprintf("%-*s  about %s for %s", width, h.Host, console.Span(fromSeconds(h.Finish)),
+			fmt.Sprintf("%-*s  about %s for %s", width, h.Host, console.Span(outcome.Seconds(h.Finish)),
 				console.Plural(h.URLs, "URL"))})
 		label = ""
 	}
@@ -182,7 +166,7 @@ func writeStatusTable(b *strings.Builder, rows [][]string) {
 
 func stateText(s crawl.Status) string {
 	text := s.State
-	if since := stateSince(s); !since.IsZero() {
+	if since := outcome.StateSince(s); !since.IsZero() {
 		text += ", since " + console.InstantText(since, s.At) + " (" + console.Span(s.At.Sub(since)) + ")"
 	}
 	if s.Reason != "" {
@@ -191,41 +175,16 @@ func stateText(s crawl.Status) string {
 	return text
 }
 
-// stateSince returns when the crawl entered its state. For a running crawl that is its start, even
-// if it was held meanwhile.
-func stateSince(s crawl.Status) time.Time {
-	if s.State == "running" || s.Since.IsZero() {
-		return s.Started
-	}
-	return s.Since
-}
-
 func errorsText(s crawl.Status) string {
 	if s.Started.IsZero() {
 		return ""
 	}
-	kinds := errorKinds(s)
-	text := console.Plural(total(kinds), "error") + " in this run"
+	kinds := outcome.ErrorKinds(s)
+	text := console.Plural(outcome.Total(kinds), "error") + " in this run"
 	if len(kinds) > 0 {
 		text += ": " + console.CountsText(kinds)
 	}
 	return text
-}
-
-// errorKinds counts the failures of this run by kind, lookups of names included. It leaves out
-// requests that the crawl itself broke off, and 4xx, which are responses.
-func errorKinds(s crawl.Status) map[string]uint64 {
-	kinds := maps.Clone(s.Errors)
-	delete(kinds, "status_4xx")
-	delete(kinds, "canceled")
-	return kinds
-}
-
-func total(counts map[string]uint64) (sum uint64) {
-	for _, n := range counts {
-		sum += n
-	}
-	return sum
 }
 
 func stateMeaning(s storage.State) string {

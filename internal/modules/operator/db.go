@@ -1,4 +1,4 @@
-package main
+package operator
 
 import (
 	"cmp"
@@ -18,13 +18,14 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-func newDBCommand(settings *settingsFlags) *cobra.Command {
-	return group("db", "Maintain the database", "Maintain the database in data_dir.", newDBCheckCommand(settings),
+func newDBCommand(settings *Program) *cobra.Command {
+	return console.Group("db", "Maintain the database", "Maintain the database in data_dir.",
+		newDBCheckCommand(settings),
 		newDBStatsCommand(settings), newDBCompactCommand(settings), newDBBackupCommand(settings),
 		newDBSalvageCommand(settings))
 }
 
-func newDBCheckCommand(settings *settingsFlags) *cobra.Command {
+func newDBCheckCommand(settings *Program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "check",
 		Short: "Verify the whole database",
@@ -38,7 +39,7 @@ database. 6: there are problems, or the file is no database.`,
   amble db check --set data_dir=/srv/crawl`,
 		Args: console.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
-			c, err := settings.load()
+			c, err := settings.Load()
 			if err != nil {
 				return err
 			}
@@ -75,7 +76,7 @@ func checkDatabase(command *cobra.Command, c *config.Config) error {
 	return err
 }
 
-func newDBStatsCommand(settings *settingsFlags) *cobra.Command {
+func newDBStatsCommand(settings *Program) *cobra.Command {
 	p := console.Printer{}
 	command := &cobra.Command{
 		Use:   "stats",
@@ -102,8 +103,8 @@ database.`,
 	return command
 }
 
-func readStats(command *cobra.Command, settings *settingsFlags) (stats storage.Stats, path string, err error) {
-	c, err := settings.load()
+func readStats(command *cobra.Command, settings *Program) (stats storage.Stats, path string, err error) {
+	c, err := settings.Load()
 	if err != nil {
 		return stats, "", err
 	}
@@ -168,7 +169,7 @@ func statsObject(s *storage.Stats) any {
 	}{s.FileBytes, s.PageSize, s.FreePages, s.Counters.URLs, s.Counters.Hosts, buckets}
 }
 
-func newDBBackupCommand(settings *settingsFlags) *cobra.Command {
+func newDBBackupCommand(settings *Program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "backup DIRECTORY",
 		Short: "Copy the database of a running or stopped crawl",
@@ -183,7 +184,7 @@ or settings. 3: another process has the database and no API answers.`,
 		Example: `  amble db backup /backup/amble-monday`,
 		Args:    console.Exactly(1, "DIRECTORY"),
 		RunE: func(command *cobra.Command, args []string) error {
-			c, err := settings.crawl()
+			c, err := settings.Crawl()
 			if err != nil {
 				return err
 			}
@@ -247,7 +248,7 @@ func copyDatabase(ctx context.Context, from access.Source, dir string) (int64, e
 	return n, store.Close()
 }
 
-func newDBCompactCommand(settings *settingsFlags) *cobra.Command {
+func newDBCompactCommand(settings *Program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "compact",
 		Short: "Rewrite the database without free pages",
@@ -261,7 +262,7 @@ settings. 3: another process has the database.`,
   amble db compact --set data_dir=/srv/crawl`,
 		Args: console.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
-			c, err := settings.load()
+			c, err := settings.Load()
 			if err != nil {
 				return err
 			}

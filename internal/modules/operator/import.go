@@ -1,4 +1,4 @@
-package main
+package operator
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 	"github.com/amble-crawler/amble/internal/output/urllist"
 )
 
-func newImportCommand(settings *settingsFlags) *cobra.Command {
+func newImportCommand(settings *Program) *cobra.Command {
 	asJSON, again, format := false, false, ""
 	command := &cobra.Command{
 		Use:   "import FILE... | -",
@@ -53,10 +53,10 @@ wrong usage or settings. 3: another process has the database and no API answers.
 				return console.Usagef(
 					"--again has no meaning with --format: the date of a known URL says when it is fetched")
 			}
-			return checkFormat(format)
+			return settings.checkFormat(format)
 		},
 		RunE: func(command *cobra.Command, files []string) error {
-			c, err := settings.crawl()
+			c, err := settings.Crawl()
 			if err != nil {
 				return err
 			}
@@ -72,8 +72,8 @@ wrong usage or settings. 3: another process has the database and no API answers.
 				return err
 			}
 			i := importing{command: command, ctx: ctx, to: to, again: again}
-			if f, known := formatOf(format); known {
-				i.items = f.read()
+			if f, known := settings.formatOf(format); known {
+				i.items = f.Read()
 			}
 			err = i.files(files)
 			i.sum.Added = to.Sum()
@@ -83,9 +83,9 @@ wrong usage or settings. 3: another process has the database and no API answers.
 	command.Flags().BoolVar(&asJSON, "json", false, "print the counts as one JSON object")
 	command.Flags().BoolVar(&again, "again", false, "put known URLs that failed, were denied or excluded back into "+
 		"their queues")
-	command.Flags().StringVar(&format, "format", "", "the `format` of JSON lines: "+either(formats())+
+	command.Flags().StringVar(&format, "format", "", "the `format` of JSON lines: "+either(settings.formats())+
 		"; default: amble's own")
-	console.Offer(command, "format", formats())
+	console.Offer(command, "format", settings.formats())
 	return command
 }
 
@@ -108,7 +108,7 @@ type importing struct {
 	ctx     context.Context
 	to      access.Adder
 	again   bool
-	items   lineReader // reads the JSON lines; nil: they are amble's own
+	items   LineReader // reads the JSON lines; nil: they are amble's own
 	refused bool       // the crawl or the database takes no more
 	sum     imported
 }
@@ -155,12 +155,12 @@ func (i *importing) list(name string, r io.Reader) error {
 	}
 	defer list.Close()
 	if i.items != nil {
-		list.Objects = i.items.parse
+		list.Objects = i.items.Parse
 	}
 	before := i.sum.Lines
 	for {
 		if i.items != nil {
-			i.items.imported() // of a line that was bad
+			i.items.Imported() // of a line that was bad
 		}
 		item, err := list.Next()
 		i.sum.Lines = before + list.Lines()
@@ -176,7 +176,7 @@ func (i *importing) list(name string, r io.Reader) error {
 		}
 		a := crawl.Addition{URL: item.URL, Depth: item.Depth, Priority: item.Priority, Again: i.again}
 		if i.items != nil {
-			a.Put = i.items.imported()
+			a.Put = i.items.Imported()
 		}
 		if err := i.to.Add(a); err != nil {
 			i.refused = true

@@ -1,4 +1,4 @@
-package main
+package operator
 
 import (
 	"bufio"
@@ -14,8 +14,8 @@ import (
 	"github.com/amble-crawler/amble/robots"
 )
 
-func newRobotsCommand(settings *settingsFlags) *cobra.Command {
-	return group("robots", "Check, show and compare robots.txt files",
+func newRobotsCommand(settings *Program) *cobra.Command {
+	return console.Group("robots", "Check, show and compare robots.txt files",
 		"Check URLs against a robots.txt, show everything it says, or compare two of them.",
 		newRobotsCheckCommand(settings),
 		newRobotsShowCommand(settings),
@@ -25,7 +25,7 @@ func newRobotsCommand(settings *settingsFlags) *cobra.Command {
 
 // robotsFlags are the common flags of the commands about robots.txt.
 type robotsFlags struct {
-	settings *settingsFlags
+	settings *Program
 	from     string // diff has arguments instead
 	agents   []string
 	json     bool
@@ -51,7 +51,7 @@ func (f *robotsFlags) tokens(command *cobra.Command) ([]string, error) {
 		}
 		return f.agents, nil
 	}
-	c, err := f.settings.load()
+	c, err := f.settings.Load()
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func (f *robotsFlags) read(command *cobra.Command) (tokens []string, record robo
 	return tokens, record, nil
 }
 
-func newRobotsCheckCommand(settings *settingsFlags) *cobra.Command {
+func newRobotsCheckCommand(settings *Program) *cobra.Command {
 	flags := &robotsFlags{settings: settings}
 	command := &cobra.Command{
 		Use:   "check --robots FILE-or-URL [--agent TOKEN]... URL...",
@@ -207,7 +207,7 @@ func (c *robotsChecker) text(line int) string {
 	return text
 }
 
-func newRobotsDiffCommand(settings *settingsFlags) *cobra.Command {
+func newRobotsDiffCommand(settings *Program) *cobra.Command {
 	flags := &robotsFlags{settings: settings}
 	command := &cobra.Command{
 		Use:   "diff [--agent TOKEN]... OLD NEW",

@@ -1,4 +1,4 @@
-package main
+package operator
 
 import (
 	"bufio"
@@ -14,7 +14,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/inspect"
 )
 
-func newPlanCommand(settings *settingsFlags) *cobra.Command {
+func newPlanCommand(settings *Program) *cobra.Command {
 	var p console.Printer
 	var hosts int
 	command := &cobra.Command{
@@ -34,7 +34,7 @@ settings. 3: another process has the database and no API answers.`,
 			if hosts < 0 || hosts > inspect.MaxPlanHosts {
 				return console.Usagef("--hosts is %d, want 0 to %d", hosts, inspect.MaxPlanHosts)
 			}
-			return settings.inspect(command.Context(), func(i access.Inspector) error {
+			return settings.Inspect(command.Context(), func(i access.Inspector) error {
 				plan, err := i.RecrawlPlan(command.Context(), hosts)
 				if err != nil {
 					return err

@@ -1,4 +1,4 @@
-package main
+package operator
 
 import (
 	"bytes"
@@ -29,7 +29,7 @@ type extractFlags struct {
 	crawlsText bool // a crawl with these settings needs the text
 }
 
-func newExtractCommand(settings *settingsFlags) *cobra.Command {
+func newExtractCommand(settings *Program) *cobra.Command {
 	f := extractFlags{}
 	command := &cobra.Command{
 		Use:   "extract URL|FILE|-",
@@ -54,7 +54,7 @@ settings.`,
   amble extract amble-20261120121415-000001.warc.gz --url https://example.com/ --text`,
 		Args: console.Exactly(1, "one URL, file or -"),
 		RunE: func(command *cobra.Command, args []string) error {
-			c, err := settings.load()
+			c, err := settings.Load()
 			if err != nil {
 				return err
 			}
@@ -74,44 +74,44 @@ settings.`,
 	return command
 }
 
-func (f *extractFlags) run(command *cobra.Command, settings *settingsFlags, c *config.Config, from string) error {
+func (f *extractFlags) run(command *cobra.Command, settings *Program, c *config.Config, from string) error {
 	f.most = max(extract.MaxDocument, int64(c.Sitemaps.MaxSize))
 	source, err := f.find(command, settings, from)
 	if err != nil {
 		return err
 	}
-	kind := extract.SniffList(source.header.Get("Content-Type"), source.body, f.sitemap)
+	kind := extract.SniffList(source.Header.Get("Content-Type"), source.Body, f.sitemap)
 	if kind != extract.NotAList {
 		return f.list(command, c, source, kind)
 	}
 	source.cut(extract.MaxDocument)
-	if !extract.IsHTML(source.header.Get("Content-Type"), source.body) {
-		contentType := source.header.Get("Content-Type")
+	if !extract.IsHTML(source.Header.Get("Content-Type"), source.Body) {
+		contentType := source.Header.Get("Content-Type")
 		return console.Exit(console.ExitProblem,
 			fmt.Errorf("%s is not HTML: its Content-Type is %q, and its first bytes are not "+
 				"those of a sitemap or feed", from, contentType))
 	}
-	crawls, err := c.CrawlOptions(programVersion())
+	crawls, err := c.CrawlOptions(settings.Version)
 	if err != nil {
 		return err
 	}
 	o := crawls.Extraction()
 	f.crawlsText = o.Text || o.LinkText
 	o.Text, o.LinkText = o.Text || f.text, o.LinkText || f.text
-	page, err := extract.HTML(source.body, source.header, source.url, []string{c.Robots.ProductToken}, o)
+	page, err := extract.HTML(source.Body, source.Header, source.URL, []string{c.Robots.ProductToken}, o)
 	if err != nil {
 		return console.Exit(console.ExitProblem, err)
 	}
-	if source.longer {
+	if source.Longer {
 		page.Cut |= extract.DocumentBound
 	}
 	if !f.text {
 		hideText(&page)
 	}
 	if f.asJSON {
-		return printJSON(command, f.describe(source.url, &page))
+		return printJSON(command, f.describe(source.URL, &page))
 	}
-	return f.print(command.OutOrStdout(), source.url, &page)
+	return f.print(command.OutOrStdout(), source.URL, &page)
 }
 
 // hideText removes the texts that a crawl takes and --text would print.
@@ -286,7 +286,7 @@ func (s *story) links(page *extract.Page) {
 }
 
 // list prints what a crawl takes from a sitemap or feed.
-func (f *extractFlags) list(command *cobra.Command, c *config.Config, source *pageSource, kind extract.ListKind) error {
+func (f *extractFlags) list(command *cobra.Command, c *config.Config, source *PageSource, kind extract.ListKind) error {
 	s := c.SitemapOptions()
 	off := ""
 	switch {
@@ -298,14 +298,14 @@ func (f *extractFlags) list(command *cobra.Command, c *config.Config, source *pa
 	if off != "" {
 		return console.Exit(console.ExitProblem,
 			fmt.Errorf("%s is of the kind %s, which a crawl with these settings does not read: "+
-				"%s is false", source.url, kind, off))
+				"%s is false", source.URL, kind, off))
 	}
-	directives := extract.HeaderDirectives(source.header, []string{c.Robots.ProductToken})
+	directives := extract.HeaderDirectives(source.Header, []string{c.Robots.ProductToken})
 	e := extractedList{
-		URL: source.url.String(), Kind: kind.String(), Robots: directives.Seen, NoFollow: directives.NoFollow,
+		URL: source.URL.String(), Kind: kind.String(), Robots: directives.Seen, NoFollow: directives.NoFollow,
 		Links: []extractedItem{},
 	}
-	list, err := extract.ReadList(bytes.NewReader(source.body), kind, source.header.Get("Content-Type"), source.url,
+	list, err := extract.ReadList(bytes.NewReader(source.Body), kind, source.Header.Get("Content-Type"), source.URL,
 		s.Lists, func(item extract.Item) error {
 			x := extractedItem{
 				To: item.URL.String(), Kind: item.Role.String(), Frequency: item.Frequency.String(),
@@ -322,7 +322,7 @@ func (f *extractFlags) list(command *cobra.Command, c *config.Config, source *pa
 		return console.Exit(console.ExitProblem, err)
 	}
 	e.Title, e.Refused = list.Title, list.Refused
-	if list.Truncated || source.longer {
+	if list.Truncated || source.Longer {
 		e.Extracted = archive.ExtractedPart
 	}
 	if f.asJSON {

@@ -1,4 +1,4 @@
-package main
+package operator
 
 import (
 	"context"
@@ -23,7 +23,7 @@ type retryFlags struct {
 	reasons []string
 }
 
-func newRetryCommand(settings *settingsFlags) *cobra.Command {
+func newRetryCommand(settings *Program) *cobra.Command {
 	f := retryFlags{}
 	return f.command(settings, &cobra.Command{
 		Use:   "retry [URL...]",
@@ -57,7 +57,7 @@ Reasons: ` + wrapped(inspect.ReasonNames(), 100) + `.
 const retryExits = `Exit code 0: done. 1: the host or the seed is not known, there is no database, it cannot be
 used, or the crawl ended meanwhile. 2: wrong usage or settings. 3: another process has the database and no API answers.`
 
-func newDropCommand(settings *settingsFlags) *cobra.Command {
+func newDropCommand(settings *Program) *cobra.Command {
 	f := retryFlags{query: server.Retry{Drops: true}}
 	return f.command(settings, &cobra.Command{
 		Use:   "drop [URL...]",
@@ -84,7 +84,7 @@ States: ` + strings.Join(dropStates(), ", ") + `.
 }
 
 // command adds the flags.
-func (f *retryFlags) command(settings *settingsFlags, command *cobra.Command, states []string) *cobra.Command {
+func (f *retryFlags) command(settings *Program, command *cobra.Command, states []string) *cobra.Command {
 	command.Args = cobra.ArbitraryArgs
 	command.RunE = func(command *cobra.Command, urls []string) error {
 		f.query.URLs = urls
@@ -105,7 +105,7 @@ func (f *retryFlags) command(settings *settingsFlags, command *cobra.Command, st
 	f.ObjectFlag(command, "print the counts as one JSON object")
 	console.Offer(command, "state", states)
 	console.Offer(command, "reason", inspect.ReasonNames())
-	offerHosts(command, settings)
+	settings.OfferHosts(command)
 	return command
 }
 
@@ -119,7 +119,7 @@ func dropStates() []string {
 	return []string{"queued", "retrying", "failed", "denied", "redirected", "fetched"}
 }
 
-func (f *retryFlags) run(command *cobra.Command, settings *settingsFlags) error {
+func (f *retryFlags) run(command *cobra.Command, settings *Program) error {
 	for _, name := range f.reasons {
 		f.query.Reasons = append(f.query.Reasons, server.ReasonName(name))
 	}
@@ -127,7 +127,7 @@ func (f *retryFlags) run(command *cobra.Command, settings *settingsFlags) error 
 	if err != nil {
 		return console.Usagef("%w", err)
 	}
-	c, err := settings.crawl()
+	c, err := settings.Crawl()
 	if err != nil {
 		return err
 	}

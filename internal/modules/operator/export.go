@@ -1,4 +1,4 @@
-package main
+package operator
 
 import (
 	"errors"
@@ -16,7 +16,7 @@ type exportFlags struct {
 	state, format, seed, tag string
 }
 
-func newExportCommand(settings *settingsFlags) *cobra.Command {
+func newExportCommand(settings *Program) *cobra.Command {
 	f := exportFlags{Printer: console.Printer{Default: console.Lines}}
 	command := &cobra.Command{
 		Use:   "export",
@@ -39,33 +39,35 @@ or settings. 3: another process has the database and no API answers.`,
   amble export --state failed | jq -r .url
   amble export --format urlfrontier -o dump.jsonl.gz`,
 		Args: func(command *cobra.Command, args []string) error {
-			return errors.Join(console.NoArguments(command, args), checkFormat(f.format))
+			return errors.Join(console.NoArguments(command, args), settings.checkFormat(f.format))
 		},
 		RunE: func(command *cobra.Command, _ []string) error {
 			q := inspect.URLQuery{}
 			if err := errors.Join(q.Filter(f.state, ""), q.OfSeed(f.seed, f.tag), f.Check()); err != nil {
 				return console.Usagef("%w", err)
 			}
-			return settings.inspect(command.Context(), func(i access.Inspector) error { return f.write(command, i, q) })
+			return settings.Inspect(command.Context(), func(i access.Inspector) error {
+				return f.write(command, i, q, settings)
+			})
 		},
 	}
 	command.Flags().StringVar(&f.state, "state", "", "only URLs in this `state`")
 	command.Flags().StringVar(&f.seed, "seed", "", "only pages of this seed, by its `URL`")
 	command.Flags().StringVar(&f.tag, "tag", "", "only pages of seeds with this `tag`")
 	f.FileFlags(command)
-	command.Flags().StringVar(&f.format, "format", "", "the `format` of the lines: "+either(formats())+
+	command.Flags().StringVar(&f.format, "format", "", "the `format` of the lines: "+either(settings.formats())+
 		"; default: amble's own")
 	command.MarkFlagsMutuallyExclusive("format", "csv")
 	console.Offer(command, "state", stateNames())
-	console.Offer(command, "format", formats())
+	console.Offer(command, "format", settings.formats())
 	return command
 }
 
 // write writes the lines.
-func (f *exportFlags) write(command *cobra.Command, i access.Inspector, q inspect.URLQuery) error {
+func (f *exportFlags) write(command *cobra.Command, i access.Inspector, q inspect.URLQuery, settings *Program) error {
 	table := urlsTable()
-	if format, known := formatOf(f.format); known {
-		table.Write = format.write
+	if format, known := settings.formatOf(f.format); known {
+		table.Write = format.Write
 	}
 	list, err := console.NewList(&f.Printer, command, table)
 	if err != nil {

@@ -1,4 +1,4 @@
-package main
+package operator
 
 import (
 	"context"
@@ -26,14 +26,14 @@ there is none. The file of consent.optout has more opt-outs.
 Exit code 0: done. 1: there is no such opt-out, or the database cannot be used. 2: wrong usage or settings. 3:
 another process has the database and no API answers.`
 
-func newOptOutCommand(settings *settingsFlags) *cobra.Command {
-	return group("optout", "Never fetch from a host, domain, address or prefix", optOutLong,
+func newOptOutCommand(settings *Program) *cobra.Command {
+	return console.Group("optout", "Never fetch from a host, domain, address or prefix", optOutLong,
 		newOptOutAdd(settings), newOptOutList(settings), newOptOutRemove(settings))
 }
 
 // keepOptOut finds the keeper and calls f with it.
-func keepOptOut(ctx context.Context, settings *settingsFlags, f func(access.OptOutKeeper) error) error {
-	c, err := settings.crawl()
+func keepOptOut(ctx context.Context, settings *Program, f func(access.OptOutKeeper) error) error {
+	c, err := settings.Crawl()
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func offerScopes(command *cobra.Command, scope *string) {
 	console.Offer(command, "scope", []string{"host", "domain", "range", "prefix"})
 }
 
-func newOptOutAdd(settings *settingsFlags) *cobra.Command {
+func newOptOutAdd(settings *Program) *cobra.Command {
 	var scope, reason, by, until string
 	command := &cobra.Command{
 		Use: "add VALUE", Short: "Record an opt-out",
@@ -108,7 +108,7 @@ func userName() string {
 	return u.Username
 }
 
-func newOptOutRemove(settings *settingsFlags) *cobra.Command {
+func newOptOutRemove(settings *Program) *cobra.Command {
 	var scope string
 	command := &cobra.Command{
 		Use: "remove VALUE", Short: "Remove an opt-out",
@@ -130,13 +130,13 @@ func newOptOutRemove(settings *settingsFlags) *cobra.Command {
 	return command
 }
 
-func newOptOutList(settings *settingsFlags) *cobra.Command {
+func newOptOutList(settings *Program) *cobra.Command {
 	p := console.Printer{}
 	command := &cobra.Command{
 		Use: "list", Short: "List the opt-outs", Args: console.NoArguments,
 		Long: "List the opt-outs that commands recorded and those of the file consent.optout, by scope and value.",
 		RunE: func(command *cobra.Command, _ []string) error {
-			c, err := settings.crawl()
+			c, err := settings.Crawl()
 			if err != nil {
 				return err
 			}

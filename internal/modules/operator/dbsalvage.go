@@ -1,4 +1,4 @@
-package main
+package operator
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-func newDBSalvageCommand(settings *settingsFlags) *cobra.Command {
+func newDBSalvageCommand(settings *Program) *cobra.Command {
 	asJSON := false
 	command := &cobra.Command{
 		Use:   "salvage DIRECTORY",
@@ -39,7 +39,7 @@ be written. 2: wrong usage or settings. 3: another process has the database. 6: 
   amble db salvage --json --set data_dir=/srv/crawl /srv/salvaged`,
 		Args: console.Exactly(1, "DIRECTORY"),
 		RunE: func(command *cobra.Command, args []string) error {
-			c, err := settings.load()
+			c, err := settings.Load()
 			if err != nil {
 				return err
 			}

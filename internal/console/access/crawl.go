@@ -1,5 +1,5 @@
-// Package access opens the crawl of a data directory for a command, whether it runs or not: the running crawl over
-// its API, or else its database. What a command does, it does through one interface that both have.
+//go:build !core
+
 package access
 
 import (

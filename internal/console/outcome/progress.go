@@ -1,34 +1,34 @@
-package main
+package outcome
 
 import (
 	"fmt"
 	"log/slog"
+	"maps"
 	"time"
 
 	"github.com/amble-crawler/amble/internal/console"
-	"github.com/amble-crawler/amble/internal/console/outcome"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/engine/inspect"
 )
 
-// crawlProgress shows the state of a crawl.
-func crawlProgress(status func() crawl.Status, log *slog.Logger) console.Progress {
+// Progress shows the state of a crawl.
+func Progress(status func() crawl.Status, now func() time.Time, log *slog.Logger) console.Progress {
 	return console.Progress{
 		Log:  func() { logProgress(log, status()) },
-		Rows: func(width int) []console.Row { return progressRows(status(), time.Now(), width) },
+		Rows: func(width int) []console.Row { return progressRows(status(), now(), width) },
 	}
 }
 
 // logProgress logs the block as one line.
 func logProgress(log *slog.Logger, s crawl.Status) {
-	active, waiting := hostsAt(s)
+	active, waiting := HostsAt(s)
 	attributes := []any{
 		"pages", s.Run.Pages, "pages_per_second", console.Rounded(s.PagesPerSec), "bytes", s.Run.Bytes,
-		"hosts_active", active, "hosts_waiting", waiting, "queued", outcome.Queued(s), "denied", s.URLs["denied"],
-		"errors", total(errorKinds(s)),
+		"hosts_active", active, "hosts_waiting", waiting, "queued", Queued(s), "denied", s.URLs["denied"],
+		"errors", Total(ErrorKinds(s)),
 	}
 	if len(s.Slowest) > 0 {
-		attributes = append(attributes, "finish", console.Span(fromSeconds(s.Finish)), "slowest_host",
+		attributes = append(attributes, "finish", console.Span(Seconds(s.Finish)), "slowest_host",
 			s.Slowest[0].Host)
 	}
 	if s.State == "stalled" {
@@ -45,14 +45,14 @@ const stalledText = "nothing is fetched until the disk has room again"
 
 // progressRows returns the block for a screen of a width.
 func progressRows(s crawl.Status, now time.Time, width int) []console.Row {
-	active, waiting := hostsAt(s)
+	active, waiting := HostsAt(s)
 	cells := [][2]string{
 		{"pages", fmt.Sprintf("%s  %.1f/s", console.Grouped(s.Run.Pages), s.PagesPerSec)},
 		{"hosts", fmt.Sprintf("%s active, %s waiting", console.Grouped(active), console.Grouped(waiting))},
 		{"received", fmt.Sprintf("%s  %s/s", console.Size(s.Run.Bytes), console.Size(s.BytesPerSec))},
-		{"queue", console.Plural(outcome.Queued(s), "URL")},
+		{"queue", console.Plural(Queued(s), "URL")},
 		{"denied", console.Grouped(s.URLs["denied"]) + " by robots.txt"},
-		{"errors", console.Grouped(total(errorKinds(s)))},
+		{"errors", console.Grouped(Total(ErrorKinds(s)))},
 	}
 	if s.Run.Recrawls > 0 {
 		cells = append(cells, [2]string{"recrawls", console.Unchanged(s.Run.Yield)})
@@ -65,7 +65,7 @@ func progressRows(s crawl.Status, now time.Time, width int) []console.Row {
 		rows = append(rows, console.Row{Text: "  " + s.Reason})
 	}
 	rows = append(rows, console.Columns(cells, width)...)
-	if text := finishText(s); text != "" {
+	if text := FinishText(s); text != "" {
 		rows = append(rows, console.Row{Text: "  " + console.Pad("left", console.LabelWidth) + text})
 	}
 	return rows
@@ -78,21 +78,21 @@ func title(s crawl.Status, now time.Time) string {
 	case s.State == "stopping":
 		return "amble: stopping, " + console.Plural(s.InFlight, "request") + " in flight; Ctrl-C again to stop at once"
 	default:
-		return "amble: " + s.State + " for " + console.Span(now.Sub(stateSince(s))) + "; Ctrl-C to stop"
+		return "amble: " + s.State + " for " + console.Span(now.Sub(StateSince(s))) + "; Ctrl-C to stop"
 	}
 }
 
-// finishText says how long it will take, and which host determines that; empty if it is not known.
-func finishText(s crawl.Status) string {
+// FinishText says how long it will take, and which host determines that; empty if it is not known.
+func FinishText(s crawl.Status) string {
 	if len(s.Slowest) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("about %s; %s has %s", console.Span(fromSeconds(s.Finish)), s.Slowest[0].Host,
+	return fmt.Sprintf("about %s; %s has %s", console.Span(Seconds(s.Finish)), s.Slowest[0].Host,
 		console.Plural(s.Slowest[0].URLs, "URL"))
 }
 
-// hostsAt counts the hosts that have requests in flight, and those that have work and wait.
-func hostsAt(s crawl.Status) (active, waiting int) {
+// HostsAt counts the hosts that have requests in flight, and those that have work and wait.
+func HostsAt(s crawl.Status) (active, waiting int) {
 	for state, n := range s.HostStates {
 		switch state {
 		case inspect.HostBusy:
@@ -105,5 +105,31 @@ func hostsAt(s crawl.Status) (active, waiting int) {
 	return active, waiting
 }
 
-// queued counts the URLs that will still be fetched.
-func fromSeconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+// Seconds converts seconds to a duration.
+func Seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// StateSince returns when the crawl entered its state. For a running crawl that is its start, even
+// if it was held meanwhile.
+func StateSince(s crawl.Status) time.Time {
+	if s.State == "running" || s.Since.IsZero() {
+		return s.Started
+	}
+	return s.Since
+}
+
+// ErrorKinds counts the failures of this run by kind, lookups of names included. It leaves out
+// requests that the crawl itself broke off, and 4xx, which are responses.
+func ErrorKinds(s crawl.Status) map[string]uint64 {
+	kinds := maps.Clone(s.Errors)
+	delete(kinds, "status_4xx")
+	delete(kinds, "canceled")
+	return kinds
+}
+
+// Total returns the sum of counts.
+func Total(counts map[string]uint64) (sum uint64) {
+	for _, n := range counts {
+		sum += n
+	}
+	return sum
+}

@@ -1,4 +1,4 @@
-package main
+package outcome
 
 import (
 	"bytes"
@@ -10,10 +10,7 @@ import (
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
-	"github.com/amble-crawler/amble/internal/testing/must"
 )
-
-var someTime = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 func someStatus() crawl.Status {
 	return crawl.Status{
@@ -66,9 +63,6 @@ func TestProgressTitles(t *testing.T) {
 	if got := progressRows(s, someTime, 80)[0].Text; got != "amble: stalled for 7s; Ctrl-C to stop" {
 		t.Error(got)
 	}
-	if got := stateText(s); !strings.Contains(got, "stalled, since "+console.InstantText(s.Since, s.At)) {
-		t.Error(got)
-	}
 	if got := progressRows(s, someTime, 80)[1]; got.Style != console.StyleDanger ||
 		!strings.Contains(got.Text, "until the disk has room again: no space left") {
 		t.Error(got)
@@ -83,7 +77,7 @@ func TestProgressInTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b bytes.Buffer
 		log, _ := console.NewLogger(&b, config.Log{Level: "info", Format: "text"})
-		stop := console.Watch(crawlProgress(someStatus, log), nil)
+		stop := console.Watch(Progress(someStatus, time.Now, log), nil)
 		time.Sleep(35 * time.Second)
 		stop()
 		time.Sleep(time.Minute)
@@ -99,40 +93,6 @@ func TestProgressInTheLog(t *testing.T) {
 			}
 		}
 	})
-}
-
-func TestStatusNamesLimits(t *testing.T) {
-	for want, l := range map[string]crawl.Limits{
-		"2.5 requests/s (hosts that were due waited 2m 5s); 2.0 MiB/s; 10.0 KiB/s a host": {
-			MaxRate: 2.5, RateWait: 125, Bandwidth: 2 << 20, HostBandwidth: 10 << 10,
-		},
-		"10.0 KiB/s a host": {HostBandwidth: 10 << 10, Received: 5},
-	} {
-		s, b := someStatus(), new(strings.Builder)
-		if s.Limits = l; printStatus(b, s) != nil || !strings.Contains(b.String(), "limits      "+want+"\n") {
-			t.Errorf("the status has no %q:\n%s", want, b)
-		}
-	}
-	b := new(strings.Builder)
-	if printStatus(b, someStatus()) != nil || strings.Contains(b.String(), "limits") {
-		t.Errorf("limits that nobody has set:\n%s", b)
-	}
-}
-
-func TestStatusNamesSlowHosts(t *testing.T) {
-	s := someStatus()
-	s.Slowest = append(s.Slowest, crawl.SlowHost{Host: "next.example.org", URLs: 1, Finish: 60})
-	var b strings.Builder
-	must.Do(t, printStatus(&b, s))
-	for _, want := range []string{
-		"  6 errors in this run: 3 status_5xx, 2 refused, 1 dns_not_found\n",
-		"left        about 2m 5s; slow.example has 7 URLs\n",
-		"slowest     slow.example      about 2m 5s for 7 URLs\n            next.example.org  about 1m 0s for 1 URL\n",
-	} {
-		if !strings.Contains(b.String(), want) {
-			t.Errorf("the status has no %q:\n%s", want, b.String())
-		}
-	}
 }
 
 func texts(rows []console.Row) string {

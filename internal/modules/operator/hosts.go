@@ -1,4 +1,4 @@
-package main
+package operator
 
 import (
 	"errors"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/console/access"
+	"github.com/amble-crawler/amble/internal/console/outcome"
 	"github.com/amble-crawler/amble/internal/engine/inspect"
 	"github.com/amble-crawler/amble/internal/service/server"
 	"github.com/amble-crawler/amble/storage"
@@ -25,7 +26,7 @@ type hostsFlags struct {
 	query inspect.HostQuery
 }
 
-func newHostsCommand(settings *settingsFlags) *cobra.Command {
+func newHostsCommand(settings *Program) *cobra.Command {
 	f := hostsFlags{}
 	command := &cobra.Command{
 		Use:   "hosts [HOST]",
@@ -52,7 +53,7 @@ has answered: the hosts are those of the others. 2: wrong usage or settings. 3: 
   amble hosts --sort found --limit 0 --jsonl
   amble hosts www.example.com`,
 		Args:              console.AtMostOne("host"),
-		ValidArgsFunction: completeHostArgument(settings),
+		ValidArgsFunction: settings.CompleteHostArgument(),
 		RunE: func(command *cobra.Command, hosts []string) error {
 			if err := f.query.Check(); err != nil {
 				return console.Usagef("%w", err)
@@ -60,7 +61,7 @@ has answered: the hosts are those of the others. 2: wrong usage or settings. 3: 
 			if err := f.Check(); err != nil {
 				return err
 			}
-			return settings.inspect(command.Context(), func(i access.Inspector) error {
+			return settings.Inspect(command.Context(), func(i access.Inspector) error {
 				if len(hosts) == 1 {
 					return f.one(command, i, hosts[0])
 				}
@@ -171,7 +172,7 @@ func wallText(kind, maker string) string {
 
 // secondsOf converts seconds to a duration. Large numbers are cut off.
 func secondsOf(s float64) time.Duration {
-	return fromSeconds(min(s, math.MaxInt64/1e9/2)).Round(time.Millisecond)
+	return outcome.Seconds(min(s, math.MaxInt64/1e9/2)).Round(time.Millisecond)
 }
 
 // story tells of a host or a URL.

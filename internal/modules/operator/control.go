@@ -1,4 +1,4 @@
-package main
+package operator
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/console"
+	"github.com/amble-crawler/amble/internal/console/access"
 	"github.com/amble-crawler/amble/internal/engine/inspect"
 	"github.com/amble-crawler/amble/internal/service/server"
 )
@@ -23,9 +24,9 @@ been made. A pause, and changes to a host, are on disk and survive restarts.
 Exit code 0: done. 1: no crawl is running there, or it does not know the host. 2: wrong usage or settings, or
 the crawl does not accept the token.`
 
-func newControlCommand(settings *settingsFlags) *cobra.Command {
+func newControlCommand(settings *Program) *cobra.Command {
 	c := &controlling{settings: settings}
-	return group("control", "Control the running crawl", controlLong,
+	return console.Group("control", "Control the running crawl", controlLong,
 		c.pause(), c.resume(),
 		c.crawlCommand("drain", "End the crawl when all is done", "Add no more URLs from outside, crawl everything\n"+
 			"that is known and the links found there, and end then. amble control resume undoes it."),
@@ -43,11 +44,11 @@ func newControlCommand(settings *settingsFlags) *cobra.Command {
 }
 
 // controlling submits commands to the running crawl.
-type controlling struct{ settings *settingsFlags }
+type controlling struct{ settings *Program }
 
 // submit sends one command.
 func (c *controlling) submit(ctx context.Context, method, path string, body, to any) error {
-	crawl, err := c.settings.crawl()
+	crawl, err := c.settings.Crawl()
 	if err != nil {
 		return err
 	}
@@ -88,7 +89,7 @@ func (c *controlling) crawlCommand(name, short, long string) *cobra.Command {
 
 func (c *controlling) hostCommand(name, short, long string) *cobra.Command {
 	return &cobra.Command{Use: name + " HOST", Short: short, Long: long, Args: console.Exactly(1, "HOST"),
-		ValidArgsFunction: completeHostArgument(c.settings), RunE: func(command *cobra.Command, hosts []string) error {
+		ValidArgsFunction: c.settings.CompleteHostArgument(), RunE: func(command *cobra.Command, hosts []string) error {
 			return c.post(command.Context(), hostCommandPath(hosts[0], name), nil, nil)
 		}}
 }
@@ -106,7 +107,7 @@ func (c *controlling) pause() *cobra.Command {
 		Use: "pause [HOST]", Short: "Pause the crawl or a host",
 		Long:              "Begin no request, or none to one host, until it is resumed. Requests in flight may end.",
 		Example:           "  amble control pause\n  amble control pause www.example.com --for 2h",
-		ValidArgsFunction: completeHostArgument(c.settings),
+		ValidArgsFunction: c.settings.CompleteHostArgument(),
 		Args:              console.AtMostOne("host"),
 		RunE: func(command *cobra.Command, hosts []string) error {
 			switch {
@@ -131,7 +132,7 @@ func (c *controlling) resume() *cobra.Command {
 	return &cobra.Command{
 		Use: "resume [HOST]", Short: "Resume the crawl or a host",
 		Long:              "End a pause or a drain of the crawl, or the pause of one host.",
-		ValidArgsFunction: completeHostArgument(c.settings),
+		ValidArgsFunction: c.settings.CompleteHostArgument(),
 		Args:              console.AtMostOne("host"),
 		RunE: func(command *cobra.Command, hosts []string) error {
 			if len(hosts) == 0 {
@@ -148,7 +149,7 @@ func (c *controlling) delay() *cobra.Command {
 		Long: "Set the delay between two requests to a host, in place of politeness.delay; 0s removes it.\n" +
 			"A longer delay that the host demands stays in force.",
 		Example:           "  amble control delay www.example.com 30s",
-		ValidArgsFunction: completeHostArgument(c.settings),
+		ValidArgsFunction: c.settings.CompleteHostArgument(),
 		Args:              console.Exactly(2, "HOST TIME"),
 		RunE: func(command *cobra.Command, args []string) error {
 			d, err := time.ParseDuration(args[1])
@@ -164,7 +165,7 @@ func (c *controlling) delay() *cobra.Command {
 func (c *controlling) drop() *cobra.Command {
 	return &cobra.Command{
 		Use: "drop HOST", Short: "Drop the queue of a host",
-		ValidArgsFunction: completeHostArgument(c.settings),
+		ValidArgsFunction: c.settings.CompleteHostArgument(),
 		Long: "Exclude all URLs of a host that wait now, in the background. They stay known, with that\n" +
 			"reason. URLs found later are queued as usual.",
 		Args: console.Exactly(1, "HOST"),
@@ -190,7 +191,7 @@ func (c *controlling) deletion() *cobra.Command {
 		Example: "  amble control delete www.example.com\n" +
 			"  amble control delete --all --older 2160h\n" +
 			"  amble control delete --all",
-		ValidArgsFunction: completeHostArgument(c.settings),
+		ValidArgsFunction: c.settings.CompleteHostArgument(),
 		Args:              console.AtMostOne("host"),
 		RunE: func(command *cobra.Command, hosts []string) error {
 			body := make(map[string]any)
@@ -235,7 +236,7 @@ func (c *controlling) set() *cobra.Command {
 			wrapped(config.LiveKeys(), 100) + ".",
 		Example: "  amble control set crawl.workers=128 politeness.delay=2s\n" +
 			"  amble control set 'scope.exclude=[\"\\\\.pdf$\"]'",
-		ValidArgsFunction: completeLiveSetting,
+		ValidArgsFunction: access.CompleteLiveSetting,
 		Args: func(command *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return console.Usagef("name the settings, such as crawl.workers=128")
@@ -282,6 +283,6 @@ func (c *controlling) changed(command *cobra.Command, method, path string, body 
 	for _, text := range done.BadSeeds {
 		command.PrintErrln("bad seed:", text)
 	}
-	_, err := fmt.Fprintln(command.OutOrStdout(), strings.Join(reloadText(&done), "\n"))
+	_, err := fmt.Fprintln(command.OutOrStdout(), strings.Join(access.ReloadText(&done), "\n"))
 	return err
 }

@@ -1,7 +1,6 @@
-package main
+package operator
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -27,7 +26,7 @@ type urlsFlags struct {
 	state, reason, from, seed string
 }
 
-func newURLsCommand(settings *settingsFlags) *cobra.Command {
+func newURLsCommand(settings *Program) *cobra.Command {
 	f := urlsFlags{}
 	command := &cobra.Command{
 		Use:   "urls [URL]",
@@ -59,7 +58,7 @@ usage or settings. 3: another process has the database and no API answers.`,
 			if len(urls) == 1 {
 				return f.one(command, settings, urls[0])
 			}
-			return settings.inspect(command.Context(), func(i access.Inspector) error { return f.list(command, i) })
+			return settings.Inspect(command.Context(), func(i access.Inspector) error { return f.list(command, i) })
 		},
 	}
 	flags := command.Flags()
@@ -75,7 +74,7 @@ usage or settings. 3: another process has the database and no API answers.`,
 	f.ListFlags(command)
 	console.Offer(command, "state", stateNames())
 	console.Offer(command, "reason", inspect.ReasonNames())
-	offerHosts(command, settings)
+	settings.OfferHosts(command)
 	return command
 }
 
@@ -110,12 +109,12 @@ func (f *urlsFlags) parse() (err error) {
 	return errors.Join(f.query.Filter(f.state, f.reason), f.query.OfSeed(f.seed, f.query.Tag), f.Check())
 }
 
-func (f *urlsFlags) one(command *cobra.Command, settings *settingsFlags, text string) error {
+func (f *urlsFlags) one(command *cobra.Command, settings *Program, text string) error {
 	u, err := weburl.Parse(text)
 	if err != nil {
 		return console.Usagef("%w", err)
 	}
-	return settings.inspect(command.Context(), func(i access.Inspector) error {
+	return settings.Inspect(command.Context(), func(i access.Inspector) error {
 		s, err := i.URL(command.Context(), u)
 		if err != nil {
 			return unknown(err)
@@ -187,21 +186,6 @@ func statusText(u *inspect.URL) string {
 		return ""
 	}
 	return strconv.Itoa(u.Status)
-}
-
-// moreOf has modules add to what is known of a URL.
-func (f *settingsFlags) moreOf(ctx context.Context, i access.Inspector, s *inspect.URLStory) ([][2]string, error) {
-	var all [][2]string
-	c, err := f.crawl()
-	for _, m := range modules() {
-		if m.ofURL == nil || err != nil || !s.Known {
-			continue
-		}
-		var lines [][2]string
-		s.Requisites, lines, err = m.ofURL(ctx, c, i, s)
-		all = append(all, lines...)
-	}
-	return all, err
 }
 
 func printURLStory(w io.Writer, u *inspect.URLStory, more [][2]string, now time.Time) error {

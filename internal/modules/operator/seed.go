@@ -1,5 +1,4 @@
-// Package command has the commands of amble seed.
-package seedcommand
+package operator
 
 import (
 	"cmp"
@@ -20,8 +19,8 @@ import (
 	"github.com/amble-crawler/amble/internal/service/server"
 )
 
-// Long is the description of amble seed.
-const Long = `Add, list and remove the URLs that the crawl starts from, also while it runs.
+// seedLong is the description of amble seed.
+const seedLong = `Add, list and remove the URLs that the crawl starts from, also while it runs.
 
 A running crawl is told over its API and follows at once; otherwise the database is changed, which is created if there
 is none. A seed that was added stays until it is removed. One that the settings name comes back with the next run, so
@@ -30,12 +29,12 @@ remove it there too.
 Exit code 0: done. 1: there is no such seed, or the database cannot be used. 2: wrong usage or settings. 3: another
 process has the database and no API answers.`
 
-// New returns the commands below amble seed. open returns the crawl of the settings.
-func New(open func() (*access.Crawl, error)) []*cobra.Command {
-	o := opener(open)
-	return []*cobra.Command{o.newAdd(), o.newList(), o.newRemove()}
+func newSeedCommand(settings *Program) *cobra.Command {
+	o := opener(settings.Crawl)
+	return console.Group("seed", "Add and remove seeds of a crawl", seedLong, o.newAdd(), o.newList(), o.newRemove())
 }
 
+// opener returns the crawl of the settings.
 type opener func() (*access.Crawl, error)
 
 // change finds who keeps the seeds, and has them changed.

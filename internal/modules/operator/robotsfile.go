@@ -1,4 +1,4 @@
-package main
+package operator
 
 import (
 	"bytes"
@@ -22,13 +22,13 @@ import (
 
 // robotsReader reads robots.txt files from disk and from the web.
 type robotsReader struct {
-	settings  *settingsFlags
+	settings  *Program
 	requested bool // a request was made: the next one waits for politeness.delay
 }
 
 // read returns the robots.txt at from, a file or a URL. The settings are read for a URL only.
 func (r *robotsReader) read(ctx context.Context, from string) (robots.Record, error) {
-	if isWebURL(from) {
+	if IsWebURL(from) {
 		record, err := r.fetch(ctx, from)
 		return record, asUsage(err)
 	}
@@ -36,7 +36,8 @@ func (r *robotsReader) read(ctx context.Context, from string) (robots.Record, er
 	return robots.Record{Class: robots.ClassFound, Copy: robots.ClassFound, Body: body}, asUsage(err)
 }
 
-func isWebURL(from string) bool {
+// IsWebURL reports whether an argument is a URL and no file.
+func IsWebURL(from string) bool {
 	lower := strings.ToLower(from)
 	return strings.HasPrefix(lower, "http://") || strings.HasPrefix(lower, "https://")
 }
@@ -69,11 +70,11 @@ func readRobotsFile(path string) ([]byte, error) {
 // fetch fetches a robots.txt as the crawler would: with its User-Agent, its limits and its delay
 // between two requests, following the redirects as RFC 9309 section 2.3.1.2 says.
 func (r *robotsReader) fetch(ctx context.Context, rawURL string) (robots.Record, error) {
-	c, err := r.settings.load()
+	c, err := r.settings.Load()
 	if err != nil {
 		return robots.Record{}, err
 	}
-	client, err := fetch.New(c.FetchOptions(programVersion()), time.Now)
+	client, err := fetch.New(c.FetchOptions(r.settings.Version), time.Now)
 	if err != nil {
 		return robots.Record{}, err
 	}
@@ -174,7 +175,7 @@ func responseNote(record robots.Record) string {
 	return ""
 }
 
-func newRobotsShowCommand(settings *settingsFlags) *cobra.Command {
+func newRobotsShowCommand(settings *Program) *cobra.Command {
 	flags := &robotsFlags{settings: settings}
 	var base string
 	command := &cobra.Command{

@@ -1,4 +1,4 @@
-package main
+package operator
 
 import (
 	"io"
@@ -9,7 +9,7 @@ import (
 	"github.com/amble-crawler/amble/internal/rules/networks"
 )
 
-func newDataCommand(settings *settingsFlags) *cobra.Command {
+func newDataCommand(settings *Program) *cobra.Command {
 	list := &cobra.Command{
 		Use: "list", Short: "Show the delivery networks, and where and when their ranges were published",
 		Args: console.NoArguments,
@@ -26,7 +26,7 @@ Exit code 0: done. 1: the file cannot be read or a line is wrong, and the list i
 		Args: console.Exactly(1, "one FILE"),
 	}
 	run := func(command *cobra.Command, args []string) error {
-		c, err := settings.load()
+		c, err := settings.Load()
 		if err != nil {
 			return err
 		}
@@ -43,7 +43,7 @@ Exit code 0: done. 1: the file cannot be read or a line is wrong, and the list i
 		return err
 	}
 	list.RunE, update.RunE = run, run
-	return group("data", "Show and renew the list of delivery networks",
+	return console.Group("data", "Show and renew the list of delivery networks",
 		"Show and renew the list of addresses of delivery networks, which have no budget (politeness.ip_rate).\n"+
 			"The program has a list with sources and dates; it never fetches another one.", list, update)
 }
