@@ -14,14 +14,13 @@ import (
 
 // Options configure a Frontier. Those in Change can be replaced while it lives.
 type Options struct {
-	Politeness politeness.Options
-	Robots     robots.Options
-	Tokens     []string // product tokens; the first one that robots.txt names counts
+	Live
+	Robots robots.Options
+	Tokens []string // product tokens; the first one that robots.txt names counts
 
-	Overrides []Override              // for some hosts, instead of Politeness and HostBudget
-	Ranges    []Range                 // addresses with limits of their own
-	Groups    []Group                 // hosts that share a server
-	Domain    politeness.LimitOptions // shared by all hosts of a registrable domain; zero: no limit
+	Ranges []Range                 // addresses with limits of their own
+	Groups []Group                 // hosts that share a server
+	Domain politeness.LimitOptions // shared by all hosts of a registrable domain; zero: no limit
 
 	OnlyJobs  bool   // no URL of the frontier is given out: there are visits only
 	Obey      bool   // false: only the crawl delays of robots.txt are honoured, not the rules
@@ -35,12 +34,10 @@ type Options struct {
 	MaxRedirects uint8
 	MaxAttempts  uint8         // failed attempts before a URL fails
 	RetryDelay   time.Duration // before the second attempt; doubles with each
-	HostBudget   uint32        // pages fetched from a host, over all runs; 0: no limit
 	MaxSitemaps  int           // sitemaps requested of a host by one process, and a quarter of its budget; 0: no limit
 	DomainBudget uint32        // pages fetched from all hosts of a registrable domain; 0: no limit
 	Session      int           // requests to a host in a row before it makes room for others; 0: no limit
 	Workers      int           // the most requests in flight; 0: unknown, and all hosts count as quick
-	Resolvers    int           // the most lookups in flight
 	Heads        int           // the most URLs of an origin in memory, of each kind
 	ActiveHosts  int           // the most active hosts
 	ActiveBytes  int           // memory of heads and rules above which hosts become dormant early
@@ -62,17 +59,25 @@ type Options struct {
 	// Gate decides about requests together with other frontiers; nil: there are no others.
 	Gate Gate
 
-	Recrawl      Recrawler // plans recrawls; nil: nothing is recrawled
-	RecrawlShare float64   // share of recrawls in the requests for pages while there is too much to do, 0 to 1
+	Recrawl Recrawler // plans recrawls; nil: nothing is recrawled
+}
+
+// Live are the options that Frontier.Change can replace.
+type Live struct {
+	Politeness   politeness.Options
+	Overrides    []Override // for some hosts, instead of Politeness and HostBudget
+	HostBudget   uint32     // pages fetched from a host, over all runs; 0: no limit
+	RecrawlShare float64    // share of recrawls in the requests for pages while there is too much to do, 0 to 1
+	Resolvers    int        // the most lookups in flight
 }
 
 // DefaultOptions returns the options of a polite crawler.
 func DefaultOptions() Options {
 	return Options{
-		Politeness: politeness.DefaultOptions(), Robots: robots.DefaultOptions(), Tokens: []string{"amble"},
-		Obey: true, Walls: true,
-		MaxRedirects: 5, MaxAttempts: 5, RetryDelay: time.Minute, Session: 3000, Resolvers: 64,
-		Heads: 12, RecrawlShare: 0.5, MaxSitemaps: 10_000, ActiveHosts: 20_000, ActiveBytes: 256 << 20,
+		Live:   Live{Politeness: politeness.DefaultOptions(), RecrawlShare: 0.5, Resolvers: 64},
+		Robots: robots.DefaultOptions(), Tokens: []string{"amble"}, Obey: true, Walls: true,
+		MaxRedirects: 5, MaxAttempts: 5, RetryDelay: time.Minute, Session: 3000,
+		Heads: 12, MaxSitemaps: 10_000, ActiveHosts: 20_000, ActiveBytes: 256 << 20,
 	}
 }
 
@@ -176,12 +181,8 @@ func (b *base) budget(h *host) uint32 {
 
 // Change has the options that can be replaced while the frontier lives.
 type Change struct {
-	Politeness   politeness.Options
-	Overrides    []Override
-	HostBudget   uint32
-	RecrawlShare float64
-	Resolvers    int
-	Workers      int
+	Live
+	Workers int
 	// Overridden has the index of the override of hosts that one matches. The override of a missing
 	// host is found when it is loaded.
 	Overridden map[storage.HostID]int
@@ -200,8 +201,7 @@ func (f *Frontier) Change(c Change, now time.Time) {
 			}
 		}
 	}
-	f.o.Politeness, f.o.Overrides, f.o.HostBudget = c.Politeness, c.Overrides, c.HostBudget
-	f.o.RecrawlShare, f.o.Resolvers, f.o.Workers = c.RecrawlShare, c.Resolvers, c.Workers
+	f.o.Live, f.o.Workers = c.Live, c.Workers
 	f.overrides = newOverrides(c.Overrides)
 	for key, l := range f.limits.all {
 		if key.Network.IsValid() {

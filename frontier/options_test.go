@@ -38,7 +38,7 @@ func TestChangeOfHostsThatAreNotInMemory(t *testing.T) {
 	}
 	waits(map[storage.HostID]time.Duration{1: time.Hour, 2: time.Hour, 3: 9 * time.Hour, 4: 7 * time.Hour})
 
-	c := Change{Politeness: o.Politeness, Overrides: []Override{{Hosts: []string{"none.example"}}},
+	c := Change{Live: Live{Politeness: o.Politeness, Overrides: []Override{{Hosts: []string{"none.example"}}}},
 		Overridden: map[storage.HostID]int{2: 0}}
 	c.Politeness.Delay = 2 * time.Second
 	c.Overrides[0].Politeness = o.Politeness
@@ -47,11 +47,11 @@ func TestChangeOfHostsThatAreNotInMemory(t *testing.T) {
 	waits(map[storage.HostID]time.Duration{1: 2 * time.Second, 2: 5 * time.Hour, 3: 9 * time.Hour,
 		4: 7 * time.Hour})
 
-	f.Change(Change{Politeness: o.Politeness, HostBudget: 5}, now)
+	f.Change(Change{Live: Live{Politeness: o.Politeness, HostBudget: 5}}, now)
 	if n := f.hostStates()[overBudget]; n != 4 {
 		t.Errorf("%d hosts have no budget left, want 4", n)
 	}
-	f.Change(Change{Politeness: o.Politeness}, now)
+	f.Change(Change{Live: Live{Politeness: o.Politeness}}, now)
 	waits(map[storage.HostID]time.Duration{1: time.Hour, 2: time.Hour, 3: 9 * time.Hour, 4: 7 * time.Hour})
 }
 
@@ -161,9 +161,9 @@ func TestChangeOfHours(t *testing.T) {
 	check(10*time.Hour, 11*time.Hour)
 	same := o.Politeness
 	same.Delay = 2 * time.Second
-	f.Change(Change{Politeness: same}, now)
+	f.Change(Change{Live: Live{Politeness: same}}, now)
 	check(10*time.Hour, 11*time.Hour)
 	same.Hours = nil
-	f.Change(Change{Politeness: same}, now)
+	f.Change(Change{Live: Live{Politeness: same}}, now)
 	check(0, 11*time.Hour)
 }

@@ -227,7 +227,7 @@ func TestChangeOfTheShare(t *testing.T) {
 		urls = append(urls, fmt.Sprintf("http://a.test/new%d", n))
 	}
 	w.add(urls...)
-	w.f.Change(Change{Politeness: w.o.Politeness, RecrawlShare: 0.1}, w.now)
+	w.f.Change(Change{Live: Live{Politeness: w.o.Politeness, RecrawlShare: 0.1}}, w.now)
 	recrawls, all := 0, 0
 	w.started = func(l Lease) {
 		if all++; l.Head.Last.State == storage.Fetched {

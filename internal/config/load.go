@@ -17,21 +17,16 @@ const DefaultFile = "config.yaml"
 // keys that contain a host name.
 const delimiter = "::"
 
-// Load reads the settings. path is the config file; if it is empty, ./config.yaml is read if it
-// exists. sets are the values of --set flags (key=value), environ is the environment in the form of
-// os.Environ. Later sources are stronger: defaults, file, environment, sets.
-//
-// The error is of type Errors and lists all problems, not only the first. Bad seeds are no error
-// here: see Seeds.
-func Load(path string, sets []string, environ []string) (*Config, error) {
-	return LoadPatched(path, sets, environ, nil)
-}
-
 // PatchName is the name of the source of a patch of LoadPatched.
 const PatchName = "API"
 
-// LoadPatched is Load with one more source, stronger than all others: settings in the form of the
-// file, YAML or JSON.
+// LoadPatched reads the settings. path is the config file; if it is empty, ./config.yaml is read if it
+// exists. sets are the values of --set flags (key=value), environ is the environment in the form of
+// os.Environ. patch is settings in the form of the file, YAML or JSON. Later sources are stronger:
+// defaults, file, environment, sets, patch.
+//
+// The error is of type Errors and lists all problems, not only the first. Bad seeds are no error
+// here: see Seeds.
 func LoadPatched(path string, sets []string, environ []string, patch []byte) (*Config, error) {
 	words, r := newVocabulary(), newReport()
 	file, body := locate(path, r)

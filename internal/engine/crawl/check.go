@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/optouts"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/recovery"
 	"github.com/amble-crawler/amble/internal/engine/marks"
 	"github.com/amble-crawler/amble/internal/engine/sweep"
@@ -89,7 +90,7 @@ func checkMarks(s *storage.Store, found func(what string, err error)) {
 		return err
 	})
 	decode(sweep.MarkSettings, func(v []byte) error { return new(keptSettings).kept.Restore(v) })
-	_, err := CommandedOptOuts(s)
+	_, err := optouts.Commanded(s)
 	found("opt-outs", err)
 	recovery.Check(s, found)
 	_, err = storedDelay(s)

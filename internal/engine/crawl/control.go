@@ -258,13 +258,12 @@ func (pm *permits) change(l Live, overridden map[storage.HostID]int) {
 	}
 	force := newInForce(pm.o, l)
 	pm.live.Store(force)
-	force.limitBandwidth(pm.share.of)
-	pm.maxRate.set(&l, pm.o.Now())
+	force.limitBandwidth(pm.shared)
+	pm.quota.Change(l.quota(), pm.o.Now())
 	pm.setScope(pm.f.Scope().WithExpressions(l.Include, l.Exclude))
 	pm.refreshOptOuts()
 	pm.f.Change(frontier.Change{
-		Politeness: l.Politeness, Overrides: l.Overrides, HostBudget: l.HostBudget, RecrawlShare: l.RecrawlShare,
-		Overridden: overridden, Resolvers: l.Resolvers, Workers: l.Workers,
+		Live: l.Live, Workers: l.Workers, Overridden: overridden,
 	}, pm.o.Now())
 	pm.reconsider()
 	pm.collect()

@@ -11,8 +11,10 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/bodies"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/disk"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/gates"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/lists"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/load"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/quota"
 	"github.com/amble-crawler/amble/internal/engine/marks"
 	"github.com/amble-crawler/amble/internal/engine/sweep"
 	"github.com/amble-crawler/amble/internal/rules/maze"
@@ -58,10 +60,12 @@ type gathering struct {
 	scope *atomic.Pointer[frontier.Scope]
 
 	f             *frontier.Frontier
-	share         *share     // of what engines may have in flight together
-	phase                    // how far the run has come
-	batching                 // what gathers for the next commit
-	stall         disk.Stall // why nothing can be dispatched
+	quota         *quota.Engine // of the process
+	shared        *Shared
+	gate          *gates.Gate // nil: there is one engine
+	phase                     // how far the run has come
+	batching                  // what gathers for the next commit
+	stall         disk.Stall  // why nothing can be dispatched
 	loads         load.Queue
 	sweeps        sweepQueue
 	robotsQueries robotsQueries
@@ -83,7 +87,6 @@ type permits struct {
 	inactive  *atomic.Bool  // clients let no leases be given
 	flights   flights       // leases that workers have
 	remote    remoteLeases
-	maxRate   maxRate        // of the requests of the whole crawl
 	keptDelay *time.Duration // of hosts, in place of that of the options; nil: clients have set none
 }
 
@@ -152,7 +155,7 @@ func (d *dispatcher) dispatch(ctx context.Context) {
 			d.takePuts(puts)
 		case call := <-d.mailbox.calls:
 			call(d)
-		case <-d.share.wake:
+		case <-d.quota.Wake:
 			d.mayBegin()
 		case <-d.sharedScope.more:
 			d.followSeeds()
@@ -165,7 +168,7 @@ func (d *dispatcher) dispatch(ctx context.Context) {
 // shutDown takes no more from outside, lets what is in flight end, and commits all there is. If the
 // disk stays full, what is not committed is given up; those requests are made again.
 func (d *dispatcher) shutDown() {
-	d.share.leave()
+	d.quota.Leave()
 	d.enterEnd()
 	d.refuseAll(d.mailbox)
 	d.remote.refuseAll()
@@ -226,11 +229,10 @@ func (d *dispatcher) takeResults(e ending) {
 // by it: the timer rings at its instant or after it, and the frontier decides by the clock.
 func (d *dispatcher) setTimer() {
 	at := earliest(d.flights.checkAt, d.pauseEnd)
-	if next, ok := d.f.NextWake(); ok && !d.isPaused() && !d.share.full && d.flights.busy < d.live.Load().Workers {
-		if next.Before(d.maxRate.next) {
-			next = d.maxRate.next
+	if next, ok := d.f.NextWake(); ok && !d.isPaused() && d.flights.busy < d.live.Load().Workers {
+		if next, ok = d.quota.Next(next); ok {
+			at = earliest(at, next)
 		}
-		at = earliest(at, next)
 	}
 	at = earliest(at, d.remote.NextDeadline())
 	if !d.isPaused() {

@@ -9,6 +9,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/bodies"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/lists"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/load"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/quota"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/survey"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/work"
 	"github.com/amble-crawler/amble/internal/system/boot"
@@ -30,7 +31,7 @@ func testDispatcher(t testing.TB) *dispatcher {
 	e.o, e.log, e.table, e.shared = o, testLog(t), survey.NewTable(), testShared(&o)
 	e.store = must.Get(storage.Open(t.TempDir(), storage.Options{}))(t)
 	t.Cleanup(func() { must.Do(t, e.store.Close()) })
-	e.share = newShare(e.shared)
+	e.joinProcess()
 	e.live.Store(newInForce(&e.o, o.Live()))
 	f := must.Get(frontier.New(o.Frontier, frontier.NewScope(frontier.ModeAny, nil, nil), time.Now()))(t)
 	d, _ := e.newRoles(f, load.Forgiveness{})
@@ -162,6 +163,7 @@ func TestLedgerOffset(t *testing.T) {
 
 // testShared is the shared part of an engine that makes no request.
 func testShared(o *Options) *Shared {
-	return &Shared{parsers: work.NewParsers(), client: new(fetch.Client), workers: o.Workers,
-		rate: newRateLimit(o.MaxRate), names: o.Frontier.Resolvers}
+	s := &Shared{parsers: work.NewParsers(), client: new(fetch.Client)}
+	s.quota = quota.NewProcess(o.Live().quota(), s.client, o.Now)
+	return s
 }

@@ -17,7 +17,10 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/crashes"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/disk"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/domains"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/gates"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/load"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/optouts"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/quota"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/survey"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/tally"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/visiting"
@@ -58,7 +61,8 @@ type Engine struct {
 	space       *disk.Space
 	files       *outputFiles // nil: not open yet
 	encoder     *archive.Encoder
-	share       *share         // the engine's part of what is shared; the dispatcher's during a Run
+	quota       *quota.Engine  // the dispatcher's during a Run
+	gate        *gates.Gate    // nil: there is one engine
 	bodies      *bodies.Recent // that the store does not know of yet
 	domainHosts *domains.Hosts // nil: there is no limit
 	mazes       *maze.Branches
@@ -189,16 +193,25 @@ func (e *Engine) openShared() (err error) {
 			return err
 		}
 		e.shared.keptDelay.Store(e.keptDelay)
-		commanded, err := CommandedOptOuts(e.store)
+		commanded, err := optouts.Commanded(e.store)
 		if err != nil {
 			return err
 		}
 		e.shared.shareOptOuts(commanded)
 	}
-	e.share, e.client = newShare(e.shared), e.shared.client
+	e.client = e.shared.client
+	e.joinProcess()
 	e.live.Load().limitBandwidth(e.shared)
 	e.encoder, err = archive.NewEncoder(e.o.Archive, e.shared.spool)
 	return err
+}
+
+// joinProcess makes the engine one of those that share.
+func (e *Engine) joinProcess() {
+	e.quota = e.shared.quota.Add()
+	if e.shared.gates != nil {
+		e.gate = e.shared.gates.Add(e.quota.Ring)
+	}
 }
 
 // logAside logs why an output file was set aside.
@@ -231,8 +244,8 @@ func (v *views) rulesReader() *load.Rules {
 
 // Close closes the data directory. Run must have returned.
 func (e *Engine) Close() error {
-	if e.share.gate != nil {
-		e.share.gate.Leave(e.o.Now())
+	if e.gate != nil {
+		e.gate.Leave(false, e.o.Now())
 	}
 	if e.o.Shared == nil {
 		e.shared.Close()
@@ -357,7 +370,9 @@ func (e *Engine) newFrontier(ctx context.Context, scope *frontier.Scope) (
 		fo.Owns = e.o.Journal.Owns
 	}
 	fo.HeldSince, fo.Known, fo.Workers = e.heldSince, e.knownName, e.live.Load().Workers
-	fo.OnlyJobs, fo.Gate = e.o.OnlyVisits, e.share.frontierGate()
+	if fo.OnlyJobs = e.o.OnlyVisits; e.gate != nil {
+		fo.Gate = e.gate
+	}
 	if f, err = frontier.New(fo, scope, e.o.Now()); err != nil {
 		return nil, nil, err
 	}

@@ -3,7 +3,6 @@ package crawl
 import (
 	"context"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
@@ -11,99 +10,6 @@ import (
 	"github.com/amble-crawler/amble/internal/web/fetch"
 	"github.com/amble-crawler/amble/storage"
 )
-
-// maxRate limits the requests a second of the whole crawl, and those in flight: pages and robots.txt
-// files, as they are handed to workers. The dispatcher owns it; what counts is in its share.
-type maxRate struct {
-	share *share
-	next  time.Time // the earliest instant of the next request, as of the last one that had to wait
-
-	scarce bool          // hosts were due when a request had to wait: requests are scarce, workers are not
-	since  time.Time     // when a host that is due began to wait; zero: none does
-	waited time.Duration // in which hosts were due and the limit held them
-}
-
-// validateMaxRate returns an error for what is no rate.
-func validateMaxRate(perSecond float64) error {
-	if !(perSecond >= 0) || math.IsInf(perSecond, 0) {
-		return fmt.Errorf("crawl: MaxRate is %g, should be 0 (no limit) or more", perSecond)
-	}
-	return nil
-}
-
-// set puts other limits in force.
-func (m *maxRate) set(l *Live, now time.Time) {
-	m.share.change(l, now)
-	*m = maxRate{share: m.share, waited: m.total(now)}
-}
-
-// allows reports whether a request may be handed out now, one of so many beyond those of workers, and
-// notes when the next one may otherwise. The caller holds the lock of the share.
-func (m *maxRate) allows(beyond int, now time.Time) bool {
-	ok, next := m.share.admits(beyond, now)
-	if !next.IsZero() {
-		m.next = next
-	}
-	return ok
-}
-
-// took takes note of a lease that was handed out. A match makes no request. The caller holds the lock of the share.
-func (m *maxRate) took(l *frontier.Lease, now time.Time) {
-	if l.Kind != frontier.Match {
-		m.share.of.rate.take(now)
-	}
-}
-
-// hold takes note of whether hosts that are due wait for the limit.
-func (m *maxRate) hold(held bool, now time.Time) {
-	switch {
-	case held && m.since.IsZero():
-		m.since = now
-	case !held && !m.since.IsZero():
-		m.waited += now.Sub(m.since)
-		m.since = time.Time{}
-	}
-}
-
-// idle takes note that workers are what the crawl waits for, or that nothing may be handed out at all.
-func (m *maxRate) idle(now time.Time) {
-	m.scarce = false
-	m.hold(false, now)
-}
-
-// total is for how long hosts that were due have waited for the limit.
-func (m *maxRate) total(now time.Time) time.Duration {
-	if m.since.IsZero() {
-		return m.waited
-	}
-	return m.waited + now.Sub(m.since)
-}
-
-// nextLease takes the next request from the frontier, if the limits of the crawl allow one.
-func (m *maxRate) nextLease(f *frontier.Frontier, now time.Time) (l frontier.Lease, ok bool) {
-	m.share.lock()
-	defer m.share.unlock()
-	if !m.allows(0, now) {
-		at, waits := f.NextWake()
-		due := waits && !at.After(now)
-		m.share.queue(due)
-		m.scarce = due && !m.share.full
-		m.hold(m.scarce, now)
-		return l, false
-	}
-	m.share.queue(false)
-	m.hold(false, now)
-	if m.scarce {
-		l, ok = f.NextInTurn(now)
-	} else {
-		l, ok = f.Next(now)
-	}
-	if m.scarce = m.scarce && ok; ok {
-		m.share.begin()
-		m.took(&l, now)
-	}
-	return l, ok
-}
 
 // stallCheckEvery is how often the dispatcher looks for requests that others should not wait for.
 const stallCheckEvery = 250 * time.Millisecond
@@ -214,7 +120,7 @@ func (d *dispatcher) handOut() {
 	d.lendPages()
 	for d.flights.busy < d.live.Load().Workers && !d.isPaused() {
 		now := d.o.Now()
-		l, ok := d.maxRate.nextLease(d.f, now)
+		l, ok := d.quota.NextLease(d.f, now)
 		d.collect()
 		if !ok {
 			d.depart(now)
@@ -225,8 +131,8 @@ func (d *dispatcher) handOut() {
 		}
 	}
 	d.depart(d.o.Now())
-	d.share.leave()
-	d.maxRate.idle(d.o.Now())
+	d.quota.Leave()
+	d.quota.Idle(d.o.Now())
 	d.wantPages()
 }
 
@@ -257,7 +163,7 @@ func (oc *outcomes) depart(now time.Time) bool {
 			continue
 		}
 		oc.flights.take(res)
-		oc.share.end()
+		oc.quota.End()
 		oc.notSent(&res.Lease, now)
 	}
 	clear(oc.flights.entered)
@@ -302,7 +208,7 @@ func (oc *outcomes) complete(res *work.Result) {
 	l := &res.Lease
 	if res.Remote == nil {
 		oc.flights.take(res)
-		oc.share.end()
+		oc.quota.End()
 	} else {
 		oc.endRemote(res)
 		defer func() { oc.fail(oc.ledger.noteEnd(res)) }()

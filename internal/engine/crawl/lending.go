@@ -146,20 +146,14 @@ func (ld *lender) lendPages() {
 	})
 }
 
-// canLend reports whether another lease may be given out. The caller holds the lock of the share.
+// canLend reports whether another lease may be given out. The caller holds the lock of the quota.
 func (pm *permits) canLend(now time.Time) bool {
 	if pm.isPaused() || pm.inactive.Load() || pm.remote.Len() >= maxLeases {
 		return false
 	}
-	switch {
-	case pm.maxRate.allows(robotsWorkers, now):
-		return true
-	case pm.share.full:
-		pm.share.waitToLend()
-	default:
-		pm.remote.wake = earliest(pm.remote.wake, pm.maxRate.next)
-	}
-	return false
+	ok, next := pm.quota.AdmitsBeyond(robotsWorkers, now)
+	pm.remote.wake = earliest(pm.remote.wake, next)
+	return ok
 }
 
 // lend gives leases to one who waits for some. It reports whether there were any.
@@ -168,8 +162,8 @@ func (ld *lender) lend(w *leaseWait) bool {
 	ld.runOut(now)
 	ld.mayBegin()
 	ld.takeOptOuts()
-	ld.share.lock()
-	defer ld.share.unlock()
+	ld.quota.Lock()
+	defer ld.quota.Unlock()
 	if !ld.canLend(now) {
 		return false
 	}
@@ -195,8 +189,8 @@ func (ld *lender) lend(w *leaseWait) bool {
 
 // serveInside gives a lease that a page of a fetcher waits for to a worker.
 func (ld *lender) serveInside(l frontier.Lease, now time.Time) bool {
-	ld.share.begin()
-	ld.maxRate.took(&l, now)
+	ld.quota.Begin()
+	ld.quota.Took(&l, now)
 	ld.enter(&l, now)
 	return ld.depart(now)
 }
@@ -228,7 +222,7 @@ func (ld *lender) give(l frontier.Lease, to *remote.Request, now time.Time) (*le
 		return nil, err
 	}
 	ld.stall.Started()
-	ld.maxRate.took(&l, now)
+	ld.quota.Took(&l, now)
 	ld.remote.Enter(x, offset)
 	ld.remote.Known(x.Fetcher).Taken++
 	ld.flights.pages++

@@ -20,7 +20,7 @@ type lookup struct {
 // apply ends the lease.
 func (l *lookup) apply(d *dispatcher) {
 	d.flights.lookups--
-	d.share.endLookup()
+	d.quota.EndLookup()
 	if err := d.f.CompleteResolve(l.lease, l.report); err != nil {
 		d.fail(fmt.Errorf("complete the lookup of %s: %w", l.host, err))
 	}
@@ -30,10 +30,10 @@ func (l *lookup) apply(d *dispatcher) {
 // lookUpNames begins the lookups that are due, each in a goroutine of its own: name servers take
 // longest to say that there is no such name, and no worker waits for that.
 func (pm *permits) lookUpNames() {
-	for pm.f.WantsNames() && !pm.isPaused() && pm.share.beginLookup() {
+	for pm.f.WantsNames() && !pm.isPaused() && pm.quota.BeginLookup() {
 		l, ok := pm.f.NextName(pm.o.Now())
 		if !ok {
-			pm.share.endLookup()
+			pm.quota.EndLookup()
 			return
 		}
 		pm.flights.lookups++

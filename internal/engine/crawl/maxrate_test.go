@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/quota"
 	"github.com/amble-crawler/amble/internal/testing/memnet"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -37,8 +38,8 @@ func startsOf(log testweb.Log) (all []time.Time) {
 }
 
 // newMaxRate returns a limit that nobody shares.
-func newMaxRate(perSecond float64) maxRate {
-	return maxRate{share: newShare(&Shared{workers: 1, rate: newRateLimit(perSecond)})}
+func newMaxRate(perSecond float64) *quota.Engine {
+	return quota.NewProcess(quota.Limits{Workers: 1, MaxRate: perSecond}, nil, time.Now).Add()
 }
 
 // TestMaxRateIsKept: in any time at all there are no more requests than the rate allows for it and a
@@ -47,16 +48,16 @@ func TestMaxRateIsKept(t *testing.T) {
 	t.Parallel()
 	for _, perSecond := range []float64{0.001, 0.3, 1, 3, 7, 10, 33.3, 100, 999, 100_000} {
 		m, began := newMaxRate(perSecond), time.Now()
-		burst := float64(m.share.of.rate.limiter.Burst())
+		burst := max(math.Floor(perSecond/10), 1)
 		lasts := time.Duration(600 / perSecond * float64(time.Second))
 		now, looks := began, 0
 		var given []time.Time
 		for now.Sub(began) <= lasts {
 			looks++
-			if m.allows(0, now) {
-				m.took(&frontier.Lease{}, now)
+			if ok, next := m.AdmitsBeyond(0, now); ok {
+				m.Took(&frontier.Lease{}, now)
 				given = append(given, now)
-			} else if now = m.next; len(given)%50 == 49 {
+			} else if now = next; len(given)%50 == 49 {
 				now = now.Add(lasts / 100) // the crawl has nothing to do for a while
 			}
 		}

@@ -12,8 +12,10 @@ import (
 	"log/slog"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/optouts"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/recovery"
 	"github.com/amble-crawler/amble/internal/engine/marks"
+	"github.com/amble-crawler/amble/internal/rules/optout"
 	"github.com/amble-crawler/amble/internal/system/boot"
 	"github.com/amble-crawler/amble/storage"
 	"github.com/amble-crawler/amble/storage/starts"
@@ -97,17 +99,7 @@ func (c *commands) RecrawlDemand(ctx context.Context, at float64) (price, perDay
 
 // SetPart makes this process use a part of the limits of requests and of bytes a second, from 0 to 1. At
 // first it is all.
-func (s *Shared) SetPart(part float64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if part == s.limits.part {
-		return
-	}
-	s.limits.part = part
-	s.rate.set(s.limits.ratePart(), s.now())
-	s.client.SetBandwidth(s.limits.bandwidthPart(), s.limits.ofHost)
-	s.wakeUp(0)
-}
+func (s *Shared) SetPart(part float64) { s.quota.SetPart(part) }
 
 // Replay brings the database of a shard up to the end of its log.
 func Replay(s *storage.Store, j Journal) error { return replay(s, j) }
@@ -141,3 +133,9 @@ func OpenShared(o Options, grants frontier.Grants) (*Shared, error) {
 	o.Several = true
 	return newShared(&o, newDiskSpace(&o), grants)
 }
+
+// CommandedOptOuts reads the opt-outs that commands recorded, by mark.
+func CommandedOptOuts(s optouts.Reader) (map[string]optout.Entry, error) { return optouts.Commanded(s) }
+
+// Granted says that what this process has of a limit that others share may have changed.
+func (s *Shared) Granted(k frontier.LimitKey) { s.gates.Granted(k) }

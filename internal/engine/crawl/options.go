@@ -3,6 +3,7 @@ package crawl
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"path/filepath"
 	"regexp"
@@ -30,35 +31,26 @@ import (
 // Options say what to crawl and how. They do not change while the engine lives.
 type Options struct {
 	// Version is that of the program. URLs at which another version crashed are fetched again.
-	Version       string
-	DataDir       string
-	Workers       int           // requests in flight, all hosts together; 0: remote fetchers fetch the pages
-	MaxRate       float64       // requests a second, pages and robots.txt files of all hosts together; 0: no limit
-	Bandwidth     int64         // bytes a second received, see fetch.Client.SetBandwidth; 0: no limit
-	ExitWhenDone  bool          // false: stay up when there is nothing to do
-	GiveUpAfter   time.Duration // hosts that may not be fetched from by then are postponed
-	ShutdownGrace time.Duration // for requests in flight when the crawl is stopped
-	CheckOutside  bool          // links that leave the scope are checked, and not followed
-	MaxPages      uint64        // pages fetched in all; 0: no limit
-	MaxBytes      uint64        // bytes of bodies received over all runs; 0: no limit
-	MaxTime       time.Duration // of a run; 0: no limit
-	MinFree       uint64        // bytes that are left free on the disk; with less nothing is committed
-	BackupEvery   time.Duration // a second copy of the database is made below DataDir; 0: never
+	Version string
+	DataDir string
+	Changeable
+	CheckOutside bool          // links that leave the scope are checked, and not followed
+	MaxBytes     uint64        // bytes of bodies received over all runs; 0: no limit
+	MaxTime      time.Duration // of a run; 0: no limit
+	MinFree      uint64        // bytes that are left free on the disk; with less nothing is committed
+	BackupEvery  time.Duration // a second copy of the database is made below DataDir; 0: never
 	// Paused says whether a run begins paused. nil: if the one before was, and nobody has resumed it.
 	Paused *bool
 
-	Mode             frontier.Mode
-	Include, Exclude []*regexp.Regexp
-	OptOuts          []optout.Entry // of the settings; nothing that they cover is fetched
+	Mode frontier.Mode
 	// KeepSeeds: seeds of the settings of an earlier run stay that this run does not name: some could not be read.
 	KeepSeeds bool
 	// OnlyVisits: the run fetches no URL of the crawl, and adds none. It is for Visit alone.
 	OnlyVisits bool
 	// Older is a time: URLs that were fetched, redirected or given up before it are fetched again. Zero: none.
 	Older    time.Time
-	Consent  consent.Policy // what is done about pages whose use is refused
-	TDMFiles bool           // TDM files are read, also if Consent does not depend on them
-	Terms    bool           // so are terms of Really Simple Licensing
+	TDMFiles bool // TDM files are read, also if Consent does not depend on them
+	Terms    bool // so are terms of Really Simple Licensing
 
 	URLs  weburl.Rules // for discoveries; not for seeds, nor for targets of redirects
 	Traps frontier.TrapOptions
@@ -134,8 +126,9 @@ type RequisiteOptions = work.RequisiteOptions
 // sets DataDir, Fetch.UserAgent and Archive.Dir.
 func DefaultOptions() Options {
 	return Options{
-		Workers: 64, ExitWhenDone: true, GiveUpAfter: time.Hour, ShutdownGrace: 30 * time.Second,
-		MinFree: 256 << 20, Consent: consent.DefaultPolicy(), NoFollow: true, SimilarBits: 3,
+		Changeable: Changeable{Workers: 64, ExitWhenDone: true, GiveUpAfter: time.Hour,
+			ShutdownGrace: 30 * time.Second, Consent: consent.DefaultPolicy()},
+		MinFree: 256 << 20, NoFollow: true, SimilarBits: 3,
 		URLs: weburl.Rules{MaxLength: weburl.MaxLength},
 		Traps: frontier.TrapOptions{
 			PathDepth: 25, RepeatedSegments: 3, QueryParameters: 20, Calendar: true, Refresh: true,
@@ -175,7 +168,9 @@ func (o Options) Validate() error {
 	if o.Bandwidth < 0 {
 		errs = append(errs, fmt.Errorf("crawl: Bandwidth is %d, should be 0 (no limit) or more", o.Bandwidth))
 	}
-	errs = append(errs, validateMaxRate(o.MaxRate))
+	if !(o.MaxRate >= 0) || math.IsInf(o.MaxRate, 0) {
+		errs = append(errs, fmt.Errorf("crawl: MaxRate is %g, should be 0 (no limit) or more", o.MaxRate))
+	}
 	if o.GiveUpAfter < 0 || o.ShutdownGrace < 0 {
 		errs = append(errs, errors.New("crawl: GiveUpAfter and ShutdownGrace may not be negative"))
 	}
@@ -235,47 +230,32 @@ func (o *Options) Descriptors() (least, full int) {
 	return ownDescriptors + 2*o.Workers, ownDescriptors + 5*o.Workers + o.Fetch.MaxIdleConns
 }
 
-// Live are the options that may change while a crawl runs.
-type Live struct {
-	Workers          int
-	MaxRate          float64
-	Bandwidth        int64
-	ExitWhenDone     bool
-	GiveUpAfter      time.Duration
-	ShutdownGrace    time.Duration
-	MaxPages         uint64
+// Changeable are the options of the engine itself that may change while a crawl runs.
+type Changeable struct {
+	Workers          int           // requests in flight, all hosts together; 0: remote fetchers fetch the pages
+	MaxRate          float64       // requests a second, pages and robots.txt files of all hosts together; 0: no limit
+	Bandwidth        int64         // bytes a second received, see fetch.Client.SetBandwidth; 0: no limit
+	ExitWhenDone     bool          // false: stay up when there is nothing to do
+	GiveUpAfter      time.Duration // hosts that may not be fetched from by then are postponed
+	ShutdownGrace    time.Duration // for requests in flight when the crawl is stopped
+	MaxPages         uint64        // pages fetched in all; 0: no limit
 	Include, Exclude []*regexp.Regexp
-	OptOuts          []optout.Entry
-	Consent          consent.Policy
-	Politeness       politeness.Options
-	Overrides        []frontier.Override
-	HostBudget       uint32
-	RecrawlShare     float64
-	Resolvers        int
+	OptOuts          []optout.Entry // of the settings; nothing that they cover is fetched
+	Consent          consent.Policy // what is done about pages whose use is refused
+}
+
+// Live are all options that may change while a crawl runs.
+type Live struct {
+	Changeable
+	frontier.Live
 }
 
 // Live returns those of the options that may change.
-func (o Options) Live() Live {
-	f := &o.Frontier
-	return Live{
-		Workers: o.Workers, MaxRate: o.MaxRate, Bandwidth: o.Bandwidth,
-		ExitWhenDone: o.ExitWhenDone, GiveUpAfter: o.GiveUpAfter,
-		ShutdownGrace: o.ShutdownGrace, MaxPages: o.MaxPages, Include: o.Include, Exclude: o.Exclude,
-		OptOuts: o.OptOuts, Consent: o.Consent,
-		Politeness: f.Politeness, Overrides: f.Overrides, HostBudget: f.HostBudget, RecrawlShare: f.RecrawlShare,
-		Resolvers: f.Resolvers,
-	}
-}
+func (o Options) Live() Live { return Live{o.Changeable, o.Frontier.Live} }
 
 // With returns o with the live options replaced by l.
 func (o Options) With(l Live) Options {
-	o.MaxRate, o.Bandwidth = l.MaxRate, l.Bandwidth
-	o.Workers, o.ExitWhenDone, o.GiveUpAfter = l.Workers, l.ExitWhenDone, l.GiveUpAfter
-	o.ShutdownGrace, o.MaxPages, o.Include, o.Exclude = l.ShutdownGrace, l.MaxPages, l.Include, l.Exclude
-	o.OptOuts, o.Consent = l.OptOuts, l.Consent
-	f := &o.Frontier
-	f.Politeness, f.Overrides, f.HostBudget, f.RecrawlShare = l.Politeness, l.Overrides, l.HostBudget, l.RecrawlShare
-	f.Resolvers = l.Resolvers
+	o.Changeable, o.Frontier.Live = l.Changeable, l.Live
 	return o
 }
 
@@ -298,5 +278,5 @@ func (f *inForce) limitBandwidth(s *Shared) {
 	if f.Politeness.Bandwidth > 0 || slices.ContainsFunc(f.Overrides, limited) {
 		ofHost = func(host string) int64 { return f.politeness(host).Bandwidth }
 	}
-	s.setBandwidth(f.Bandwidth, ofHost)
+	s.quota.SetBandwidth(f.Bandwidth, ofHost)
 }

@@ -2,15 +2,13 @@ package crawl
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"net/netip"
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
-	"github.com/amble-crawler/amble/internal/engine/inspect"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/optouts"
 	"github.com/amble-crawler/amble/internal/engine/marks"
 	"github.com/amble-crawler/amble/internal/rules/optout"
 	"github.com/amble-crawler/amble/internal/rules/seeds"
@@ -21,39 +19,6 @@ import (
 // Opt-outs come from the settings (Live.OptOuts) and from commands, which the database keeps. Those in
 // force are part of the scope, which every decision checks. A sweep excludes the URLs that wait, so
 // that they are counted as excluded; that none of them is fetched does not depend on it.
-
-// markReader reads marks.
-type markReader interface {
-	Marks(prefix string) (map[string][]byte, error)
-}
-
-// CommandedOptOuts reads the opt-outs that commands recorded, by mark.
-func CommandedOptOuts(s markReader) (map[string]optout.Entry, error) {
-	found, err := s.Marks(marks.OptOuts)
-	if err != nil {
-		return nil, err
-	}
-	entries := make(map[string]optout.Entry, len(found))
-	for name, value := range found {
-		var e optout.Entry
-		if err := json.Unmarshal(value, &e); err != nil {
-			return nil, fmt.Errorf("mark %s: %w: %w", name, storage.ErrCorrupt, err)
-		}
-		entries[name] = e
-	}
-	return entries, nil
-}
-
-// listOptOuts makes a list of configured and commanded opt-outs.
-func listOptOuts(configured []optout.Entry, commanded ...map[string]optout.Entry) *optout.List {
-	entries := append([]optout.Entry(nil), configured...)
-	for _, list := range commanded {
-		for _, e := range list {
-			entries = append(entries, e)
-		}
-	}
-	return optout.NewList(entries...)
-}
 
 // sharedOptOuts are the commanded opt-outs of the engine that has made s, by mark; read-only.
 func (s *Shared) sharedOptOuts() map[string]optout.Entry {
@@ -89,7 +54,7 @@ type optOuts struct {
 
 // restoreOptOuts takes over what an earlier process kept. They are in force in the initial scope.
 func (x *exclusions) restoreOptOuts() (err error) {
-	if x.optOuts.commanded, err = CommandedOptOuts(x.store); err != nil {
+	if x.optOuts.commanded, err = optouts.Commanded(x.store); err != nil {
 		return err
 	}
 	x.optOuts.nextEnd = x.f.Scope().OptOuts().NextEnd(x.o.Now())
@@ -99,7 +64,7 @@ func (x *exclusions) restoreOptOuts() (err error) {
 // refreshOptOuts puts the recorded opt-outs in force: after a change, or when one has ended.
 func (x *exclusions) refreshOptOuts() {
 	now := x.o.Now()
-	list := listOptOuts(x.live.Load().OptOuts, x.optOuts.commanded, x.o.Shared.sharedOptOuts()).InForce(now)
+	list := optouts.List(x.live.Load().OptOuts, x.optOuts.commanded, x.o.Shared.sharedOptOuts()).InForce(now)
 	before := x.f.Scope().OptOuts()
 	x.optOuts.nextEnd = list.NextEnd(now)
 	if !before.Gains(list) && !list.Gains(before) {
@@ -135,7 +100,7 @@ func (x *exclusions) endOptOuts(now time.Time) {
 func (x *exclusions) changeOptOut(e optout.Entry, remove bool) error {
 	name := marks.OptOut(e.Scope, e.Value)
 	if _, known := x.optOuts.commanded[name]; remove && !known {
-		return errNoOptOut(e)
+		return optouts.ErrUnknown(e)
 	}
 	if remove {
 		delete(x.optOuts.commanded, name)
@@ -143,26 +108,17 @@ func (x *exclusions) changeOptOut(e optout.Entry, remove bool) error {
 		x.log.Warn("an opt-out is removed", "scope", string(e.Scope), "value", e.Value)
 	} else {
 		x.optOuts.commanded[name] = e
-		x.pending.setMark(name, encodeOptOut(e))
+		x.pending.setMark(name, optouts.Encode(e))
 		x.log.Warn("an opt-out is recorded: nothing it covers is fetched", "scope", string(e.Scope), "value", e.Value,
 			"reason", e.Reason, "by", e.By)
 	}
 	if x.o.Shared == nil {
-		x.share.of.shareOptOuts(x.optOuts.commanded)
+		x.shared.shareOptOuts(x.optOuts.commanded)
 	}
 	x.refreshOptOuts()
 	x.reconsider()
 	x.collect()
 	return nil
-}
-
-func encodeOptOut(e optout.Entry) []byte {
-	b, _ := json.Marshal(e) // of texts and times
-	return b
-}
-
-func errNoOptOut(e optout.Entry) error {
-	return fmt.Errorf("opt-out of %s %s that a command recorded: %w", e.Scope, e.Value, inspect.ErrUnknown)
 }
 
 // AddOptOut records an opt-out, and returns when that is on disk. It is in force from then on at the
@@ -188,40 +144,16 @@ func (c *commands) TakeOptOuts(ctx context.Context) error {
 }
 
 // OptOut is an opt-out for people.
-type OptOut struct {
-	optout.Entry
-	InForce bool   `json:"in_force"` // it has not ended
-	Source  string `json:"source"`   // command, or consent.optout
-}
+type OptOut = optouts.OptOut
 
 // OptOuts returns all opt-outs. Any goroutine may call it.
 func (v *views) OptOuts() ([]OptOut, error) {
-	return allOptOuts(v.store, v.live.Load().OptOuts, v.o.Shared.sharedOptOuts(), v.o.Now())
+	return optouts.All(v.store, v.live.Load().OptOuts, v.o.Shared.sharedOptOuts(), v.o.Now())
 }
 
 // StoredOptOuts is Engine.OptOuts for a crawl that does not run.
 func StoredOptOuts(s *storage.Store, o Options) ([]OptOut, error) {
-	return allOptOuts(s, o.OptOuts, nil, time.Now())
-}
-
-// allOptOuts lists them by scope and value.
-func allOptOuts(s markReader, configured []optout.Entry, shared map[string]optout.Entry, now time.Time) (
-	[]OptOut, error,
-) {
-	commanded, err := CommandedOptOuts(s)
-	if err != nil {
-		return nil, err
-	}
-	maps.Copy(commanded, shared)
-	list := []OptOut{}
-	for _, e := range listOptOuts(configured, commanded).All() {
-		source := "consent.optout"
-		if _, is := commanded[marks.OptOut(e.Scope, e.Value)]; is {
-			source = "command"
-		}
-		list = append(list, OptOut{Entry: e, InForce: e.InForce(now), Source: source})
-	}
-	return list, nil
+	return optouts.All(s, o.OptOuts, nil, time.Now())
 }
 
 // OptOutKeeper records opt-outs of a crawl that does not run.
@@ -239,7 +171,7 @@ func OpenOptOuts(o Options) (*OptOutKeeper, error) {
 
 // AddOptOut is Engine.AddOptOut.
 func (k *OptOutKeeper) AddOptOut(_ context.Context, e optout.Entry) error {
-	b := storage.Batch{Marks: map[string][]byte{marks.OptOut(e.Scope, e.Value): encodeOptOut(e)}}
+	b := storage.Batch{Marks: map[string][]byte{marks.OptOut(e.Scope, e.Value): optouts.Encode(e)}}
 	if _, err := k.commit(&b); err != nil {
 		return fmt.Errorf("record the opt-out: %w", err)
 	}
@@ -250,7 +182,7 @@ func (k *OptOutKeeper) AddOptOut(_ context.Context, e optout.Entry) error {
 func (k *OptOutKeeper) RemoveOptOut(_ context.Context, scope optout.Scope, value string) error {
 	name := marks.OptOut(scope, value)
 	if encoded, err := k.store.Mark(name); err != nil || encoded == nil {
-		return errors.Join(err, errNoOptOut(optout.Entry{Scope: scope, Value: value}))
+		return errors.Join(err, optouts.ErrUnknown(optout.Entry{Scope: scope, Value: value}))
 	}
 	if _, err := k.commit(&storage.Batch{Marks: map[string][]byte{name: nil}}); err != nil {
 		return fmt.Errorf("remove the opt-out: %w", err)
@@ -264,20 +196,4 @@ func scopeReason(scope *frontier.Scope, u weburl.URL, from seeds.Ref) string {
 		return frontier.OptedOut.String() + ": " + e.String()
 	}
 	return scope.Check(u, from).String()
-}
-
-// hostOptOut returns the opt-out that covers all of a host or its address, for people; empty: there is
-// none. A nil scope is that of a crawl that has not begun.
-func hostOptOut(scope *frontier.Scope, host, address string) string {
-	if scope == nil {
-		return ""
-	}
-	e, is := scope.OptOuts().Host(host, time.Time{})
-	if addr, err := netip.ParseAddr(address); !is && err == nil {
-		e, is = scope.OptOuts().Addr(addr, time.Time{})
-	}
-	if !is {
-		return ""
-	}
-	return e.String()
 }

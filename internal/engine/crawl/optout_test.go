@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/optouts"
 	"github.com/amble-crawler/amble/internal/engine/inspect"
 	"github.com/amble-crawler/amble/internal/engine/marks"
 	"github.com/amble-crawler/amble/internal/output/archive"
@@ -197,16 +198,16 @@ func TestOptOutMark(t *testing.T) {
 			`{"scope":"prefix","value":"https://example.org/diary/","at":"2026-11-20T12:00:00Z"}`},
 	} {
 		e := must.Get(optout.New(test.entry))(t)
-		if name, value := marks.OptOut(e.Scope, e.Value), string(encodeOptOut(e)); name != test.name ||
+		if name, value := marks.OptOut(e.Scope, e.Value), string(optouts.Encode(e)); name != test.name ||
 			value != test.value {
 			t.Errorf("%s: %s\nwant %s: %s", name, value, test.name, test.value)
 		}
-		read, err := CommandedOptOuts(markMap{test.name: []byte(test.value)})
+		read, err := optouts.Commanded(markMap{test.name: []byte(test.value)})
 		if err != nil || len(read) != 1 || read[test.name] != e {
 			t.Errorf("%s is read as %+v, %v", test.value, read, err)
 		}
 	}
-	if _, err := CommandedOptOuts(markMap{"optout/host a.test": []byte("{")}); !errors.Is(err, storage.ErrCorrupt) {
+	if _, err := optouts.Commanded(markMap{"optout/host a.test": []byte("{")}); !errors.Is(err, storage.ErrCorrupt) {
 		t.Errorf("a mark that cannot be read: %v", err)
 	}
 }

@@ -53,7 +53,7 @@ func (e *Engine) SetDefaultDelay(ctx context.Context, delay time.Duration) error
 		d.keptDelay = &delay
 		d.change(d.live.Load().Live, overridden)
 		if d.o.Shared == nil {
-			d.share.of.keptDelay.Store(&delay)
+			d.shared.keptDelay.Store(&delay)
 			d.pending.setMark(marks.Delay, strconv.AppendInt(nil, int64(delay), 10))
 		}
 		return nil

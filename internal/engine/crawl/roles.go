@@ -37,7 +37,8 @@ func (e *Engine) newRoles(f *frontier.Frontier, forgiven load.Forgiveness) (*dis
 	m, rules := newMailbox(), e.rulesReader()
 
 	g := gathering{
-		o: &e.o, log: e.log, store: e.store, live: &e.live, scope: &e.scope, f: f, share: e.share,
+		o: &e.o, log: e.log, store: e.store, live: &e.live, scope: &e.scope, f: f,
+		quota: e.quota, shared: e.shared, gate: e.gate,
 		phase:         phase{limits: ends.NewLimits(e.o.MaxBytes, e.o.MaxTime, e.o.Now())},
 		batching:      batching{pending: new(batch), offset: e.ledger.Offset()},
 		stall:         disk.Stall{Log: e.log, CloseIdle: e.shared.client.CloseIdle, Reports: stalls},
@@ -53,7 +54,6 @@ func (e *Engine) newRoles(f *frontier.Frontier, forgiven load.Forgiveness) (*dis
 		exclusions: exclusions{gathering: g}, plan: e.plan, inactive: &e.inactive, keptDelay: e.keptDelay,
 		flights: flights{leases: leases, all: make(map[uint64]*work.Result)},
 		remote:  remoteLeases{Book: remote.New()},
-		maxRate: maxRate{share: e.share},
 	}
 	d := &dispatcher{results: results, timer: time.NewTimer(time.Hour), lender: lender{outcomes{
 		permits: p, mailbox: m, connections: e.shared.client, bodies: e.bodies, space: e.space,

@@ -13,6 +13,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/disk"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/inserts"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/lists"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/optouts"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/seedbook"
 	"github.com/amble-crawler/amble/internal/engine/inspect"
 	"github.com/amble-crawler/amble/internal/engine/sweep"
@@ -28,7 +29,7 @@ type Seed = seeds.Seed
 
 // scopeStore is where the seeds are.
 type scopeStore interface {
-	markReader
+	optouts.Reader
 	seedbook.Store
 }
 
@@ -46,11 +47,11 @@ func newInitialScope(s scopeStore, o *Options, given []Seed, shared ...storage.S
 	}
 	// The nodes of a cluster agree on the seeds of the settings.
 	b := seedbook.Begin(o.Mode, recorded, given, shared, o.KeepSeeds || o.Journal != nil)
-	commanded, err := CommandedOptOuts(s)
+	commanded, err := optouts.Commanded(s)
 	if err != nil {
 		return nil, err
 	}
-	optOuts := listOptOuts(o.OptOuts, commanded, o.Shared.sharedOptOuts()).InForce(o.Now())
+	optOuts := optouts.List(o.OptOuts, commanded, o.Shared.sharedOptOuts()).InForce(o.Now())
 	scope := frontier.NewScope(o.Mode, o.Include, o.Exclude).WithSeeds(b.Set).WithOptOuts(optOuts).
 		WithChecks(o.CheckOutside)
 	return &initialScope{b, scope}, nil
@@ -66,7 +67,7 @@ func StoredScope(s *storage.Store, o Options, given []Seed, view *inspect.Option
 	}
 	view.Scope = func(u weburl.URL, from seeds.Ref) (bool, string) { return isInScope(initial.scope, u, from) }
 	view.Seeds = initial.scope.Seeds
-	view.OptOut = func(host, address string) string { return hostOptOut(initial.scope, host, address) }
+	view.OptOut = func(host, address string) string { return optouts.OfHost(initial.scope, host, address) }
 	return nil
 }
 

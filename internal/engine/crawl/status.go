@@ -92,7 +92,7 @@ type Limits struct {
 // limits are the limits in force.
 func (v *views) limits(rateWait float64) Limits {
 	force := v.live.Load()
-	perSecond, bandwidth := v.shared.inForce()
+	perSecond, bandwidth := v.shared.quota.InForce()
 	received, waited := v.shared.client.Received()
 	return Limits{
 		MaxRate: perSecond, RateWait: rateWait,
@@ -194,8 +194,8 @@ func (oc *outcomes) report(state string) {
 	if oc.shuttingDown && oc.failed == nil {
 		s.End = cmp.Or(oc.end, EndStopped)
 	}
-	perSecond, _ := oc.share.of.inForce()
-	s.Limits = Limits{MaxRate: perSecond, RateWait: oc.maxRate.total(now).Seconds()}
+	perSecond, _ := oc.shared.quota.InForce()
+	s.Limits = Limits{MaxRate: perSecond, RateWait: oc.quota.Waited(now).Seconds()}
 	switch {
 	case state == "finished":
 	case oc.stall.Why() != nil:

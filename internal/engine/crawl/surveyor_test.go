@@ -32,7 +32,7 @@ func TestSurveyInSteps(t *testing.T) {
 	o.fill()
 	e := new(Engine)
 	e.o, e.store, e.table, e.shared = o, s, survey.NewTable(), testShared(&o)
-	e.share = newShare(e.shared)
+	e.joinProcess()
 	d := testDispatcher(t)
 	d.surveyor.Frontier, d.surveyor.Store, d.surveyor.Table = f, s, e.table
 	d.surveyor.Begin(time.Hour)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/load"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/optouts"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/seedbook"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/slowdown"
 	"github.com/amble-crawler/amble/internal/engine/inspect"
@@ -81,7 +82,7 @@ func (v *views) View() *inspect.View {
 		Group:  v.live.Load().group,
 		Scope:  func(u weburl.URL, from seeds.Ref) (bool, string) { return isInScope(v.scope.Load(), u, from) },
 		Seeds:  v.seeds,
-		OptOut: func(host, address string) string { return hostOptOut(v.scope.Load(), host, address) },
+		OptOut: func(host, address string) string { return optouts.OfHost(v.scope.Load(), host, address) },
 		Slowdown: func(address string) string {
 			s := v.Status()
 			return slowdown.Of(s.Slowdowns, address)

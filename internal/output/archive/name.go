@@ -22,9 +22,6 @@ var anySuffix = regexp.MustCompile(`(?:\.open|\.unmarked(?:\.[1-9]\d*)?)?$`)
 // IsAside reports whether a suffix is that of a file that was set aside.
 func IsAside(suffix string) bool { return strings.HasPrefix(suffix, SuffixUnmarked) }
 
-// Complete returns the name of a file when it is complete: without a suffix.
-func Complete(file string) string { return file[:anySuffix.FindStringIndex(file)[0]] }
-
 // Naming is how the files of one series are named.
 type Naming struct {
 	// Make returns the name of a new file when it is complete, as marks name it.

@@ -44,9 +44,6 @@ func New[T any](w io.Writer) *Writer[T] {
 	return c
 }
 
-// Columns returns the names of the columns of a type.
-func Columns[T any]() []string { return names(fieldsOf(reflect.TypeFor[T](), nil)) }
-
 func names(fields []field) (all []string) {
 	for _, f := range fields {
 		all = append(all, f.names...)

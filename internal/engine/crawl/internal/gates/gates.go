@@ -21,24 +21,18 @@ func New(keeper *frontier.Keeper, now func() time.Time) *Gates {
 	return &Gates{keeper: keeper, now: now}
 }
 
-// Granted says that what this process has of a limit that others share may have changed.
-func (g *Gates) Granted(k frontier.LimitKey) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.keeper.Granted(k, g.now())
-}
-
 // Gate is that of one engine's frontier.
 type Gate struct {
 	of     *Gates
 	member *frontier.Member
+	reopen bool // only the engine's goroutine has it
 }
 
 // Add returns the gate of one more engine. wake is called when something is woken.
 func (g *Gates) Add(wake func()) *Gate {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return &Gate{g, g.keeper.Join(wake)}
+	return &Gate{of: g, member: g.keeper.Join(wake)}
 }
 
 // Begin is part of frontier.Gate.
@@ -83,12 +77,16 @@ func (g *Gate) TakeWoken() []storage.HostID {
 	return g.member.Woken()
 }
 
-// Leave ends the part of an engine.
-func (g *Gate) Leave(now time.Time) {
+// Leave ends the part of an engine. With reopen the next process has to open its crawl.
+func (g *Gate) Leave(reopen bool, now time.Time) {
+	g.reopen = g.reopen || reopen
 	g.of.mu.Lock()
 	defer g.of.mu.Unlock()
 	g.member.Leave(now)
 }
+
+// MustReopen reports whether a call of Leave has said that the next process has to open the crawl.
+func (g *Gate) MustReopen() bool { return g.reopen }
 
 // Delete has the engine, whose part has ended, count as if it had never been there.
 func (g *Gate) Delete(now time.Time) {
