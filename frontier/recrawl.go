@@ -260,7 +260,7 @@ func (rc *recrawlPlan) visit(h *host, head *storage.Head, at time.Time) *recrawl
 			Claimed: head.Frequency.Every(), Every: every,
 		},
 		Memory: recrawl.Memory{At: head.Last.At, Due: head.Last.Due, History: head.Last.History},
-		At:     at, TimesGone: timesGone,
+		At:     at, TimesGone: timesGone, Requisite: head.IsRequisite(),
 	}
 }
 

@@ -57,7 +57,7 @@ func Watch(p Progress, s *Screen) (stop func()) {
 }
 
 const (
-	LabelWidth = 10
+	LabelWidth = 12
 	cellWidth  = 38 // of the left one of two columns
 )
 

@@ -27,6 +27,9 @@ func logProgress(log *slog.Logger, s crawl.Status) {
 		"hosts_active", active, "hosts_waiting", waiting, "queued", Queued(s), "denied", s.URLs["denied"],
 		"errors", Total(ErrorKinds(s)),
 	}
+	if s.Run.Requisites > 0 {
+		attributes = append(attributes, "requisites", s.Run.Requisites)
+	}
 	if len(s.Slowest) > 0 {
 		attributes = append(attributes, "finish", console.Span(Seconds(s.Finish)), "slowest_host",
 			s.Slowest[0].Host)
@@ -53,6 +56,9 @@ func progressRows(s crawl.Status, now time.Time, width int) []console.Row {
 		{"queue", console.Plural(Queued(s), "URL")},
 		{"denied", console.Grouped(s.URLs["denied"]) + " by robots.txt"},
 		{"errors", console.Grouped(Total(ErrorKinds(s)))},
+	}
+	if s.Run.Requisites > 0 {
+		cells = append(cells, [2]string{"requisites", console.Grouped(s.Run.Requisites)})
 	}
 	if s.Run.Recrawls > 0 {
 		cells = append(cells, [2]string{"recrawls", console.Unchanged(s.Run.Yield)})

@@ -27,21 +27,29 @@ func someStatus() crawl.Status {
 
 func TestProgressBlock(t *testing.T) {
 	wide := `amble: running for 1m 15s; Ctrl-C to stop
-  pages     1,234  12.3/s               hosts     3 active, 7 waiting
-  received  3.0 MiB  2.0 KiB/s          queue     1,234 URLs
-  denied    5 by robots.txt             errors    6
-  left      about 2m 5s; slow.example has 7 URLs`
+  pages       1,234  12.3/s             hosts       3 active, 7 waiting
+  received    3.0 MiB  2.0 KiB/s        queue       1,234 URLs
+  denied      5 by robots.txt           errors      6
+  left        about 2m 5s; slow.example has 7 URLs`
 	if got := texts(progressRows(someStatus(), someTime, 80)); got != wide {
 		t.Errorf("80 columns:\n%s", got)
 	}
+	made := someStatus()
+	made.Run.Requisites, made.Run.Recrawls, made.Run.Unchanged = 56, 7, 7
+	more := `
+  requisites  56                        recrawls    7, 100.0 % unchanged (0 B received)
+`
+	if got := texts(progressRows(made, someTime, 80)); !strings.Contains(got, more) {
+		t.Errorf("with requisites and recrawls:\n%s", got)
+	}
 	narrow := `amble: running for 1m 15s; Ctrl-C to stop
-  pages     1,234  12.3/s
-  hosts     3 active, 7 waiting
-  received  3.0 MiB  2.0 KiB/s
-  queue     1,234 URLs
-  denied    5 by robots.txt
-  errors    6
-  left      about 2m 5s; slow.example has 7 URLs`
+  pages       1,234  12.3/s
+  hosts       3 active, 7 waiting
+  received    3.0 MiB  2.0 KiB/s
+  queue       1,234 URLs
+  denied      5 by robots.txt
+  errors      6
+  left        about 2m 5s; slow.example has 7 URLs`
 	if got := texts(progressRows(someStatus(), someTime, 60)); got != narrow {
 		t.Errorf("60 columns:\n%s", got)
 	}

@@ -16,7 +16,8 @@ import (
 )
 
 // TestYield: recrawls that find nothing new are counted, with the bytes that they receive all the same, by host and
-// for the plan, over all runs. A page with other validators and the same body has not changed.
+// for the plan, over all runs. A page with other validators and the same body has not changed. What pages are made of
+// is none.
 func TestYield(t *testing.T) {
 	t.Parallel()
 	virtually(t, memnet.Options{}, func(t *testing.T, network *memnet.Network) {
@@ -37,13 +38,14 @@ func TestYield(t *testing.T) {
 			}),
 			"/changing": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				n := changing.Add(1)
-				body(fmt.Sprintf("%d other story %d of all %d", n, n*n, n*n*n)).ServeHTTP(w, r)
+				body(fmt.Sprintf("%d other <img src=/i.png> story %d of all %d", n, n*n, n*n*n)).ServeHTTP(w, r)
 			}),
+			"/i.png": testweb.Content("image/png", []byte("i")),
 		}
 		web := testweb.Serve(t, testweb.Config{Network: network, Sites: []testweb.Site{
 			site("a.test", "", []string{"/rewritten", "/validated", "/changing"}, routes)}})
 		o := recrawling(t, web)
-		o.SimilarBits = 0
+		o.SimilarBits, o.Requisites.Fetch = 0, true
 		var all recrawl.Yield // of all runs
 		for range 2 {
 			sum, err := crawlFor(t, o, 8*time.Second, web.URL("a.test", "/rewritten"), web.URL("a.test", "/validated"),
@@ -63,6 +65,9 @@ func TestYield(t *testing.T) {
 		}
 		if changes := all.Recrawls - all.Unchanged; changes < 4 || changes > uint64(changing.Load()) {
 			t.Errorf("%+v, and %d requests for a page that changes", all, changing.Load())
+		}
+		if n := len(web.Requests().Filter(func(r testweb.Request) bool { return r.Path == "/i.png" })); n < 3 {
+			t.Errorf("the image was requested %d times: it is not recrawled", n)
 		}
 		s := must.Get(storage.Open(o.DataDir, storage.Options{ReadOnly: true}))(t)
 		defer s.Close()

@@ -154,7 +154,7 @@ func writeStatusTable(b *strings.Builder, rows [][]string) {
 		}
 	}
 	for _, cells := range rows {
-		line := console.Pad(cells[0], console.LabelWidth+2)
+		line := console.Pad(cells[0], console.LabelWidth)
 		if len(cells) == 3 {
 			line += fmt.Sprintf("%*s  %s", width, cells[1], cells[2])
 		} else {

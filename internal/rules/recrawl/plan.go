@@ -59,6 +59,7 @@ type Visit struct {
 	Bytes      uint64 // of the body received
 	TimesGone  int    // visits in a row before this one that did not find the page
 	GoneForAll bool   // the response says that the page will not come back
+	Requisite  bool   // it is no page, but what one is made of: a Yield counts pages
 }
 
 // New returns a plan without pages.

@@ -16,10 +16,9 @@ type Yield struct {
 // count counts a visit of a page; the first one is no recrawl.
 func (y *Yield) count(v *Visit, gone bool) {
 	switch {
-	case gone:
-	case v.Change == First:
+	case v.Requisite, v.Change == First && !gone:
 		return
-	case v.Change == Same:
+	case v.Change == Same && !gone:
 		y.Unchanged++
 		y.UnchangedBytes += v.Bytes
 	}

@@ -201,7 +201,7 @@ func newStatusCollector(c func() crawl.Status, now func() time.Time) *statusColl
 		received: d("received_bytes_total", "Bytes of responses, over all runs."),
 		requests: d("stored_requests_total", "Requests that were committed, over all runs."),
 		added:    d("added_urls_total", "New URLs of this run."),
-		recrawls: d("recrawls_total", "Recrawls of this run."),
+		recrawls: d("recrawls_total", "Recrawls of pages in this run."),
 		unchanged: d("unchanged_recrawls_total", "Recrawls of this run of pages that had not changed, whatever their "+
 			"validators say."),
 		unchangedBytes: d("unchanged_bytes_total", "Bytes that recrawls of this run received of unchanged pages."),

@@ -54,6 +54,9 @@ func LogNode(log *slog.Logger, s membership.Status, p shards.Progress) {
 		"pages", p.Pages, "pages_per_second", console.Rounded(p.PagesPerSec), "bytes", p.Bytes, "queued", p.Queued,
 		"shards", n.own, "shards_of", len(s.Shards), "shards_free", n.free, "nodes", live(s.Members),
 	}
+	if p.Requisites > 0 {
+		attributes = append(attributes, "requisites", p.Requisites)
+	}
 	switch {
 	case isDoubted(s):
 		log.Warn(untrustedText, attributes...)
@@ -93,14 +96,18 @@ func NodeRows(s membership.Status, p shards.Progress, width int) []console.Row {
 	if n.free > 0 {
 		free = fmt.Sprintf(", %d without owner", n.free)
 	}
-	return append(rows, console.Columns([][2]string{
+	cells := [][2]string{
 		{"pages", fmt.Sprintf("%s  %.1f/s", console.Grouped(p.Pages), p.PagesPerSec)},
 		{"shards", fmt.Sprintf("%d of %d%s", n.own, len(s.Shards), free)},
 		{"received", console.Size(p.Bytes)},
 		{"nodes", console.Grouped(live(s.Members))},
 		{"queue", console.Plural(p.Queued, "URL")},
 		{"in flight", console.Plural(p.InFlight, "request")},
-	}, width)...)
+	}
+	if p.Requisites > 0 {
+		cells = append(cells, [2]string{"requisites", console.Grouped(p.Requisites)})
+	}
+	return append(rows, console.Columns(cells, width)...)
 }
 
 // Outcome is what a node has done.

@@ -54,7 +54,7 @@ func (w *Worker) takePage(ctx context.Context, res *Result, resp *fetch.Response
 		return
 	}
 	last := l.Head.Last.State
-	isRecrawl := last != storage.Queued && last != storage.Retrying
+	isRecrawl := last != storage.Queued && last != storage.Retrying && !l.Head.IsRequisite()
 	if isRecrawl {
 		w.tally.Recrawls.Add(1)
 	}
