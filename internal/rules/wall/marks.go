@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"fmt"
 	"net/textproto"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -44,7 +45,7 @@ var tierNames = map[string]Tier{
 // Marks finds the marks of known walls. It is immutable.
 type Marks struct {
 	names  map[uint8]string
-	fields []field
+	fields []field // by name, those of the file's first lines first
 	body   *matcher
 }
 
@@ -98,6 +99,7 @@ func parseMarks(text string) (*Marks, error) {
 		}
 		m.fields = append(m.fields, f)
 	}
+	slices.SortStableFunc(m.fields, func(a, b field) int { return strings.Compare(a.name, b.name) })
 	m.body = newMatcher(patterns)
 	return m, nil
 }
@@ -118,15 +120,17 @@ func parseMark(line string) (k mark, err error) {
 	if _, err := time.Parse(time.DateOnly, k.date); err != nil {
 		return k, err
 	}
-	if k.tier == TierNone || k.source == "" || len(k.text) < shortestMark || len(k.text) > longestMark {
+	isShort := k.tier != TierHeader && len(k.text) < shortestMark
+	if k.tier == TierNone || k.source == "" || isShort || len(k.text) > longestMark {
 		return k, fmt.Errorf("tier %q, source %q and a mark of %d bytes", columns[2], k.source, len(k.text))
 	}
 	return k, nil
 }
 
-// The lengths that a mark may have. A short one would be found by chance.
+// The lengths that a mark of a body may have. A short one would be found by chance, and have the search look at more
+// of the body.
 const (
-	shortestMark = 8
+	shortestMark = 12
 	longestMark  = 128
 )
 
@@ -145,7 +149,7 @@ func parseField(k mark) (f field, err error) {
 }
 
 // matches reports whether a line of the field is the mark.
-func (f field) matches(line string) bool {
+func (f *field) matches(line string) bool {
 	switch f.rule {
 	case '?':
 		return true
@@ -176,9 +180,15 @@ const (
 // http.Header. Find searches the first 64 KiB of body; its time is linear in them. Any goroutine
 // may call it.
 func (m *Marks) Find(header map[string][]string, body []byte) Mark {
-	for _, f := range m.fields {
-		lines := header[f.name]
-		for _, line := range lines[:min(len(lines), mostLines)] {
+	var name string
+	var lines []string
+	for i := range m.fields {
+		f := &m.fields[i]
+		if f.name != name {
+			name, lines = f.name, header[f.name]
+			lines = lines[:min(len(lines), mostLines)]
+		}
+		for _, line := range lines {
 			if f.matches(line[:min(len(line), longestLine)]) {
 				return Mark{Wall: f.wall, Tier: TierHeader}
 			}

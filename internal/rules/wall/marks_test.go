@@ -25,16 +25,16 @@ func TestMarks(t *testing.T) {
 		{"target", map[string][]string{"Location": {"https://VALIDATE.perfdrive.com/x?ssa=1"}}, "", "Radware",
 			TierHeader, false},
 		{"case", nil, "<TITLE>just a MOMENT...</TITLE>", "Cloudflare", TierPage, false},
-		{"strongest", nil, "Verify you are human /_Incapsula_Resource px-captcha", "HUMAN (PerimeterX)",
+		{"strongest", nil, "Verify you are human /_Incapsula_Resource id=\"px-captcha", "HUMAN (PerimeterX)",
 			TierPage, false},
 		{"overlapping", nil, "hcaptcha.com/hcaptcha.com/1/api.js", "hCaptcha", TierStub, false},
 		{"excuse", nil, "Page not found; type=password", "", TierNone, true},
 		{"both", nil, "<title>Access Denied</title><input type=\"password\">", "", TierPhrase, true},
 		{"gate", nil, "ACCEPT ALL COOKIES", "", TierNone, true},
 		{"turnstile alone", nil, `<div class="cf-turnstile">`, "", TierNone, false},
-		{"beyond", nil, strings.Repeat("x", bodyBytes-3) + "px-captcha", "", TierNone, false},
-		{"at the end", nil, strings.Repeat("x", bodyBytes-10) + "px-captcha", "HUMAN (PerimeterX)", TierPage, false},
-		{"half", nil, "px-captch", "", TierNone, false},
+		{"beyond", nil, strings.Repeat("x", bodyBytes-3) + "#px-captcha{", "", TierNone, false},
+		{"at the end", nil, strings.Repeat("x", bodyBytes-12) + "#px-captcha{", "HUMAN (PerimeterX)", TierPage, false},
+		{"half", nil, "#px-captcha", "", TierNone, false},
 	}
 	for _, test := range tests {
 		k := m.Find(test.header, []byte(test.body))
