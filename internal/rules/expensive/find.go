@@ -35,12 +35,15 @@ const (
 // the page with the link. Its time is linear in the target.
 func (l *List) Find(target string, on Products) *Line {
 	path, query, _ := strings.Cut(target, "?")
-	for rest := strings.TrimPrefix(path, "/"); rest != ""; {
-		var segment string
-		segment, rest, _ = strings.Cut(rest, "/")
-		if n := l.segments.find(segment, path, query, on); n != nil {
+	for i := 0; i < len(path); {
+		begin := i
+		for i < len(path) && path[i] != '/' {
+			i++
+		}
+		if n := l.segments.find(path[begin:i], path, query, on); n != nil {
 			return n
 		}
+		i++
 	}
 	if query == "" {
 		return nil
@@ -55,13 +58,15 @@ func (l *List) Find(target string, on Products) *Line {
 
 // find returns the line that a target with a segment, or with a parameter of a name, is of.
 func (x *index) find(text, path, query string, on Products) *Line {
-	if !x.has(text) {
-		return nil
-	}
-	for _, n := range x.lines[text] {
-		if n.matches(path, query, on) {
-			return n
+	if x.mayBeKey(text) {
+		for _, n := range x.lines[text] {
+			if n.matches(path, query, on) {
+				return n
+			}
 		}
+	}
+	if !x.mayStart(text) {
+		return nil
 	}
 	if i := strings.IndexAny(text, x.marks); i >= 0 {
 		for _, n := range x.lines[text[:i+1]] {

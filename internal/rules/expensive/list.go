@@ -28,27 +28,36 @@ type List struct {
 
 // index finds the lines that need a segment of a path, or the name of a parameter.
 type index struct {
-	lines   map[string][]*Line
-	marks   string      // one of these ends a key that is the start of others
-	lengths [256]uint64 // by the first byte of a text: a bit for each length that one may have, 63 for longer ones
+	lines  map[string][]*Line
+	marks  string      // one of these ends a key that is the start of others
+	whole  [256]uint64 // by the first byte of a key: a bit for each tail, as tailOf returns it
+	starts [256]uint64 // by the first byte of a key that is the start of others: a bit for each second byte
 }
 
 // add puts a line under a key, which all the line's texts start with if it ends in a mark.
 func (x *index) add(key string, n *Line) {
 	x.lines[key] = append(x.lines[key], n)
-	bit := min(len(key), longestKey)
-	x.lengths[key[0]] |= 1 << bit
-	if strings.IndexByte(x.marks, key[len(key)-1]) >= 0 {
-		x.lengths[key[0]] |= ^uint64(0) << bit
+	x.whole[key[0]] |= 1 << tailOf(key)
+	switch {
+	case strings.IndexByte(x.marks, key[len(key)-1]) < 0:
+	case len(key) == 1:
+		x.starts[key[0]] = ^uint64(0)
+	default:
+		x.starts[key[0]] |= 1 << (key[1] % 64)
 	}
 }
 
-// longestKey is the greatest length that an index tells from others.
-const longestKey = 63
+// tailOf returns what tells most texts with the same first byte from each other: 6 bits of the length and the last byte.
+func tailOf(text string) int { return (5*len(text) + int(text[len(text)-1])) % 64 }
 
-// has reports whether there may be lines for a text.
-func (x *index) has(text string) bool {
-	return text != "" && x.lengths[text[0]]>>min(len(text), longestKey)&1 != 0
+// mayBeKey reports whether there may be lines for a text as a whole.
+func (x *index) mayBeKey(text string) bool {
+	return text != "" && x.whole[text[0]]>>tailOf(text)&1 != 0
+}
+
+// mayStart reports whether a text may start with a key that is the start of others.
+func (x *index) mayStart(text string) bool {
+	return len(text) > 1 && x.starts[text[0]]>>(text[1]%64)&1 != 0
 }
 
 // Line is a line of the list: a form of URLs.

@@ -25,16 +25,14 @@ func (b *Branches) Links(
 	defer b.mu.Unlock()
 	h := b.host(p.host)
 	var room [usualLinks]int
-	fresh := room[:0] // indexes of found
+	own := room[:0] // indexes of found
 	for i := range found {
 		if f := &found[i]; !f.Sitemap && f.URL.Host() == p.host {
-			p.links++
-			if h.note(f.Fingerprint) {
-				fresh = append(fresh, i)
-			}
+			own = append(own, i)
 		}
 	}
-	p.fresh = len(fresh)
+	fresh := h.note(found, own)
+	p.links, p.fresh = len(own), len(fresh)
 	advice, path := b.judge(h, &p)
 	switch {
 	case advice == Last:
@@ -55,7 +53,7 @@ func (b *Branches) Links(
 	return kept, refused, advice == Stop
 }
 
-// usualLinks is how many new links of a page need no room of their own.
+// usualLinks is how many links of a page need no room of their own.
 const usualLinks = 64
 
 // putLast gives the links with the indexes fresh their priorities, those into a branch: one is the probe.

@@ -25,7 +25,7 @@ const (
 	stopLevels  = 20   // levels with nothing but new links after the suspicion
 	mostHosts   = 1024 // whose pages are compared at a time
 	mostInHost  = 64   // directories of a host
-	seenWords   = 512  // 4 KiB of a Bloom filter of the links of a host
+	mostInSeen  = 4096 // links of a host in a filter of 8 bits for each; then it is the older one of two
 	clearAfter  = 2    // pages like those of a site that end a suspicion
 	mostTries   = 8    // suspicions that make the next one rarer
 	fewestLinks = 2    // new ones of a page of a maze
@@ -65,7 +65,9 @@ type Branches struct {
 
 // host is what is known of one host.
 type host struct {
-	seen     [seenWords]uint64
+	seen     *filter  // its last links
+	before   *filter  // those before them; nil: there are none
+	inSeen   int      // links in seen
 	root     branch   // all of the host
 	branches []branch // its directories
 	keys     []uint64 // of the branches
@@ -161,7 +163,7 @@ func (b *Branches) host(name string) *host {
 			}
 		}
 	}
-	h = new(host)
+	h = &host{seen: new(filter)}
 	b.hosts[name] = h
 	return h
 }
@@ -192,20 +194,6 @@ func (h *host) branch(path string) *branch {
 	}
 	h.keys, h.branches = append(h.keys, key), append(h.branches, branch{})
 	return &h.branches[len(h.branches)-1]
-}
-
-// lineBits is how many bits of the filter are near each other in memory. Both bits of a link are there.
-const lineBits = 512
-
-// note adds a link to those that were seen. It reports whether it was not among them.
-func (h *host) note(link uint64) (isFresh bool) {
-	one := link % (seenWords * 64)
-	other := one - one%lineBits + (link>>32)%lineBits
-	a, b := &h.seen[one/64], &h.seen[other/64]
-	isFresh = *a>>(one%64)&(*b>>(other%64))&1 == 0
-	*a |= 1 << (one % 64)
-	*b |= 1 << (other % 64)
-	return isFresh
 }
 
 // count counts a page.

@@ -148,6 +148,39 @@ func TestMazes(t *testing.T) {
 	}
 }
 
+// TestLateMaze: a maze that the last page of a site with 60,000 others leads into costs no more than one at its start.
+func TestLateMaze(t *testing.T) {
+	const last = "/docs/299/199"
+	docs := tree("/docs/", []string{"/docs/", "/docs/0", "/docs/1", "/docs/2"}, 300, 200)
+	for _, m := range zoo.Mazes() {
+		if m.Name == "iocaine" {
+			continue // it is all of the host
+		}
+		t.Run(m.Name, func(t *testing.T) {
+			noIndex := strings.Contains(m.Text("/a"), "noindex")
+			site := web{text: m.Text, noIndex: noIndex, links: func(path string) []string {
+				switch {
+				case path == last:
+					return append(docs(path), m.Start)
+				case strings.HasPrefix(path, "/docs/"):
+					return docs(path)
+				}
+				return m.Links(path)
+			}}
+			requested, refused := crawl(t, New(40), site, 62_000, "/docs/")
+			pages := 0
+			for path := range requested {
+				if strings.HasPrefix(path, "/docs/") {
+					pages++
+				}
+			}
+			if into := len(requested) - pages; pages != 1+300+300*200 || into > 200 || refused == 0 {
+				t.Errorf("%d pages of the site, %d requests into the maze, want 200 at most; %d refused", pages, into, refused)
+			}
+		})
+	}
+}
+
 // wiki has pages with a frame, and links to others by chance.
 func wiki(n int) links {
 	return func(path string) (to []string) {
