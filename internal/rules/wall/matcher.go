@@ -35,8 +35,8 @@ func hashAt(b []byte, i int) uint64 {
 
 // hashOf returns the hash of the block that eight bytes begin with.
 func hashOf(eight uint64) uint64 {
-	const prime = 11400714819323198485 // Fibonacci's
-	return (eight | 0x2020202020) << (64 - 8*block) * prime >> (64 - hashBits)
+	const factor = 11400714819323198485 << (64 - 8*block) & (1<<64 - 1) // of Fibonacci; it leaves out the other bytes
+	return (eight | 0x2020202020) * factor >> (64 - hashBits)
 }
 
 // hashIn is hashAt where eight bytes can be read, which is faster.

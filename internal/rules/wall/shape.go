@@ -87,11 +87,13 @@ func MayHaveKey(body []byte) bool {
 		for begin > 0 && isWord(body[begin-1]) {
 			begin--
 		}
-		word, rest := cutWord(body[begin:])
-		if word.isKey() {
+		hasOthers := begin < i
+		for ; i < len(body) && isWord(body[i]); i++ {
+			hasOthers = hasOthers || body[i] > '9'
+		}
+		if hasOthers && i-begin >= shortestKey {
 			return true
 		}
-		i = len(body) - len(rest)
 	}
 	return false
 }
