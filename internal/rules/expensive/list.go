@@ -38,16 +38,12 @@ type index struct {
 func (x *index) add(key string, n *Line) {
 	x.lines[key] = append(x.lines[key], n)
 	x.whole[key[0]] |= 1 << tailOf(key)
-	switch {
-	case strings.IndexByte(x.marks, key[len(key)-1]) < 0:
-	case len(key) == 1:
-		x.starts[key[0]] = ^uint64(0)
-	default:
+	if n := len(key); n > 1 && strings.IndexByte(x.marks, key[n-1]) >= 0 {
 		x.starts[key[0]] |= 1 << (key[1] % 64)
 	}
 }
 
-// tailOf returns what tells most texts with the same first byte from each other: 6 bits of the length and the last byte.
+// tailOf returns what tells most texts with the same first byte apart: 6 bits of the length and the last byte.
 func tailOf(text string) int { return (5*len(text) + int(text[len(text)-1])) % 64 }
 
 // mayBeKey reports whether there may be lines for a text as a whole.

@@ -1,6 +1,10 @@
 package maze
 
-import "github.com/amble-crawler/amble/storage"
+import (
+	"slices"
+
+	"github.com/amble-crawler/amble/storage"
+)
 
 // filter is a Bloom filter of links: 4 KiB, two bits for each link.
 type filter [8 * mostInSeen / 64]uint64
@@ -24,36 +28,24 @@ func (f *filter) add(link uint64) (had uint64) {
 	return had
 }
 
-// note adds the links of a page with the indexes own to those that were seen. It returns the indexes of those
-// that were not among them, in place of own. A site may have any number of links: when the filter is full, the one
-// before it is cleared and takes its place, so that the last ones stay known.
+// has reports whether a link may be there. A filter that is nil has none.
+func (f *filter) has(link uint64) bool {
+	one, other := bits(link)
+	return f != nil && f[one/64]>>(one%64)&(f[other/64]>>(other%64))&1 != 0
+}
+
+// note adds the links of a page with the indexes own to those that were seen. It returns the indexes of those that
+// were not among them, in place of own. A site may have any number of links: when the filter is full, it is
+// the one before, and an empty one takes its place. So the last ones stay known.
 func (h *host) note(found []storage.Found, own []int) (fresh []int) {
 	added := 0
 	for _, i := range own { // without a branch: the memory of all links is read at the same time
 		own[added] = i
 		added += int(1 - h.seen.add(found[i].Fingerprint))
 	}
-	h.inSeen += added
-	fresh = own[:added]
-	if h.before != nil {
-		fresh = fresh[:0]
-		for _, i := range own[:added] {
-			if !h.before.has(found[i].Fingerprint) {
-				fresh = append(fresh, i)
-			}
-		}
-	}
-	if h.inSeen >= mostInSeen {
-		if h.before == nil {
-			h.before = new(filter)
-		}
-		h.seen, h.before, h.inSeen = h.before, h.seen, 0
-		clear(h.seen[:])
+	fresh = slices.DeleteFunc(own[:added], func(i int) bool { return h.before.has(found[i].Fingerprint) })
+	if h.inSeen += added; h.inSeen >= mostInSeen {
+		h.seen, h.before, h.inSeen = new(filter), h.seen, 0
 	}
 	return fresh
-}
-
-func (f *filter) has(link uint64) bool {
-	one, other := bits(link)
-	return f[one/64]>>(one%64)&(f[other/64]>>(other%64))&1 != 0
 }

@@ -175,7 +175,7 @@ func TestLateMaze(t *testing.T) {
 				}
 			}
 			if into := len(requested) - pages; pages != 1+300+300*200 || into > 200 || refused == 0 {
-				t.Errorf("%d pages of the site, %d requests into the maze, want 200 at most; %d refused", pages, into, refused)
+				t.Errorf("%d pages, %d requests into the maze, want 200 at most; %d refused", pages, into, refused)
 			}
 		})
 	}
