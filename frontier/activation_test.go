@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage"
@@ -32,9 +33,7 @@ func dormantBytes(t testing.TB, o Options, n int, name func(int) string) float64
 func oneName(int) string { return "h.example.com" }
 
 func TestDormantHostsAreSmall(t *testing.T) {
-	if got := dormantBytes(t, testOptions(), 200_000, oneName); got > 160 {
-		t.Errorf("a dormant host takes %.0f bytes", got)
-	}
+	assert.AtMost(t, dormantBytes(t, testOptions(), 200_000, oneName), 160, "a dormant host takes bytes")
 }
 
 // BenchmarkDormantHosts is the memory of a million dormant hosts, without budgets and with that of
@@ -78,13 +77,9 @@ func TestRotation(t *testing.T) {
 				}
 				longest = max(longest, row)
 			}
-			if longest > 3*c.session {
-				t.Errorf("two hosts were fetched from %d times in a row", longest)
-			}
+			assert.AtMost(t, longest, 3*c.session, "two hosts were fetched from times in a row")
 		}
-		if least := 20 * 60 * 2 * 6 / 10; len(w.log) < least {
-			t.Errorf("session %d: %d requests, there could be more than %d", c.session, len(w.log), least)
-		}
+		assert.AtLeast(t, len(w.log), 20*60*2*6/10, "session", c.session, "requests, there could be more than")
 		w.checkManners()
 	}
 }
@@ -98,9 +93,8 @@ func TestRotationWithRoom(t *testing.T) {
 	w := newWorld(t, o, m)
 	w.open()
 	w.finish(time.Hour, time.Hour)
-	if w.loads > 40 || w.resolved > 5 {
-		t.Errorf("%d loads and %d resolutions for 500 URLs of one host", w.loads, w.resolved)
-	}
+	assert.True(t, w.loads <= 40 && w.resolved <= 5, "%d loads and %d resolutions for 500 URLs of one host", w.loads,
+		w.resolved)
 }
 
 // TestFewActiveHosts crawls many more hosts than may be active: each has its turn, and those that
@@ -119,9 +113,7 @@ func TestFewActiveHosts(t *testing.T) {
 		w.run(4 * time.Minute)
 		w.checkManners()
 		w.evenly(200, 2.5)
-		if w.f.memory.activeHosts > 10 {
-			t.Errorf("%d hosts are active", w.f.memory.activeHosts)
-		}
+		assert.AtMost(t, w.f.memory.activeHosts, 10, "hosts are active")
 		checkInvariants(t, w.f)
 		if delay < time.Duration(lead) && w.loads*3 > len(w.log) {
 			t.Errorf("delay %v: %d loads for %d requests", delay, w.loads, len(w.log))
@@ -154,9 +146,7 @@ func TestActiveBytes(t *testing.T) {
 		most = max(most, w.f.memory.activeBytes)
 	}
 	w.evenly(hosts, 1)
-	if most > 5<<19 {
-		t.Errorf("%d bytes are active", most)
-	}
+	assert.AtMost(t, most, 5<<19, "bytes are active")
 }
 
 // TestOpening loads few hosts at a time, however many are due.
@@ -172,7 +162,5 @@ func TestActivating(t *testing.T) {
 		t.Errorf("%d hosts are being loaded", w.f.memory.activating)
 	}
 	w.run(time.Minute)
-	if len(w.pages()) != 2000 {
-		t.Errorf("%d pages", len(w.pages()))
-	}
+	assert.Equal(t, len(w.pages()), 2000, "pages")
 }

@@ -314,9 +314,7 @@ func (r *recrawls) recrawl(b *testing.B) {
 			report.Change = recrawl.Same
 			err = r.f.CompletePage(l.ID, report)
 		}
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, err)
 		r.commit(b)
 		if l.Kind == Page {
 			return
@@ -340,9 +338,7 @@ func (r *recrawls) load(b *testing.B) {
 		if err == nil {
 			err = r.f.Loaded(l, r.now)
 		}
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, err)
 	}
 	r.read += time.Since(start)
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -72,19 +73,15 @@ func TestHostBudget(t *testing.T) {
 		w.open()
 		w.finish(time.Hour, time.Hour)
 		n := m.fetched()
-		if n["h0.test"] != 5 || n["h1.test"] != 5 || n["h2.test"] != 5 {
-			t.Errorf("%d %% failing: fetched %v", share, n)
-		}
+		assert.True(t, n["h0.test"] == 5 && n["h1.test"] == 5 && n["h2.test"] == 5, "%d %% failing: fetched %v", share,
+			n)
 		left := w.budgeted()
-		if len(left) != 3 || share == 0 && left[1] != 55 || share == 0 && left[3] != 75 {
-			t.Errorf("%d %% failing: postponed for the budget: %v", share, left)
-		}
+		assert.True(t, len(left) == 3 && (share != 0 || left[1] == 55) && (share != 0 || left[3] == 75),
+			"%d %% failing: postponed for the budget: %v", share, left)
 		requests := len(w.log)
 		w.open() // a restart finds it as it was
 		w.finish(time.Hour, time.Hour)
-		if more := len(w.log) - requests; more != 0 {
-			t.Errorf("%d requests after a restart with a budget that is spent", more)
-		}
+		assert.Equal(t, len(w.log)-requests, 0, "requests after a restart with a budget that is spent")
 		w.add(numbered("http://h1.test/new", 10)...) // so does a discovery
 		w.run(time.Minute)
 		if len(w.log) != requests {
@@ -109,9 +106,7 @@ func TestHostBudgetWhileReading(t *testing.T) {
 	w.answer = func(Lease) answer { return answer{took: 100 * time.Millisecond, reading: time.Second} }
 	w.open()
 	w.run(time.Hour)
-	if n := len(w.pages()); n != 3 {
-		t.Errorf("%d pages are fetched, the budget is 3", n)
-	}
+	assert.Equal(t, len(w.pages()), 3, "pages are fetched, the budget is 3")
 }
 
 // A budget is kept with crashes at any moment: what is fetched and not committed does not count,
@@ -168,12 +163,9 @@ func TestDomainBudget(t *testing.T) {
 					other += n
 				}
 			}
-			if sum != 25 || other == 0 || c.share == 0 && other != 10 {
-				t.Errorf("fetched %d of the domain with a budget of 25, %d of the other", sum, other)
-			}
-			if left := w.budgeted(); len(left) != c.hosts {
-				t.Errorf("%d hosts of %d are postponed for the budget", len(left), c.hosts)
-			}
+			assert.True(t, sum == 25 && other != 0 && (c.share != 0 || other == 10),
+				"fetched %d of the domain with a budget of 25, %d of the other", sum, other)
+			assert.Equal(t, len(w.budgeted()), c.hosts, "hosts of are postponed for the budget")
 			w.checkManners()
 		})
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/politeness"
@@ -95,16 +96,12 @@ func TestClockIsSet(t *testing.T) {
 			for i, r := range w.log {
 				if before, ok := last[r.host]; ok && i > 4 { // not those before robots.txt was read
 					gap := r.start.Sub(before.end) // by the monotonic readings
-					if gap < time.Minute {
-						t.Fatalf("%v: %v after the request before", r.url, gap)
-					}
+					must.True(t, gap >= time.Minute, "%v: %v after the request before", r.url, gap)
 					longest[r.host] = max(longest[r.host], gap)
 				}
 				last[r.host] = r
 			}
-			if longest["steady.test"] > 3*time.Minute {
-				t.Errorf("a host with a delay of a minute waited for %v", longest["steady.test"])
-			}
+			assert.AtMost(t, longest["steady.test"], 3*time.Minute, "a host with a delay of a minute waited for")
 			if c.restart && c.step > 0 {
 				return // a step that no commit of the host has followed counts as time that passed
 			}
@@ -138,9 +135,7 @@ func TestDueTimes(t *testing.T) {
 		now := stepWall(start.Add(c.after), c.wall)
 		f.readClock(now)
 		due := f.dueTime(now)
-		if got := due.Sub(start.Round(0)); got != c.after+c.want {
-			t.Errorf("%s: due times are %v after the start, want %v", c.name, got, c.after+c.want)
-		}
+		assert.Equal(t, due.Sub(start.Round(0)), c.after+c.want, c.name, "due times after the start")
 		if wait := f.fromUnix(uint32(due.Unix()+61)) - f.instant(now); wait < instant(time.Minute) ||
 			wait > instant(time.Minute+time.Second) {
 			t.Errorf("%s: what is due in a minute waits for %v", c.name, time.Duration(wait))

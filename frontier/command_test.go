@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/politeness"
@@ -58,13 +59,10 @@ func TestDrop(t *testing.T) {
 				t.Errorf("%d dropped URLs were fetched: %q", old, w.pages()[requested:])
 			}
 			h, err := d.HostByID(1)
-			if n := h.Of(storage.Excluded) + h.Of(storage.Fetched) + h.Of(storage.Failed); err != nil ||
-				n != there+later || h.Of(storage.Excluded) < 60 {
-				t.Errorf("at the end the URLs are %v (%v)", h.Counts, err)
-			}
-			if len(w.f.commands.drops) > 0 {
-				t.Error("the drop is not forgotten")
-			}
+			assert.True(t, err == nil &&
+				(h.Of(storage.Excluded)+h.Of(storage.Fetched)+h.Of(storage.Failed)) == there+later &&
+				h.Of(storage.Excluded) >= 60, "at the end the URLs are %v (%v)", h.Counts, err)
+			assert.AtMost(t, len(w.f.commands.drops), 0, "the drop is not forgotten")
 			w.checkManners()
 		})
 	}
@@ -98,9 +96,7 @@ func TestCommittedOfAnother(t *testing.T) {
 	}
 	b := storage.Batch{Done: []storage.Done{{Host: 1, When: storage.In(storage.Denied)}}}
 	w.f.Committed(&b, storage.Result{}, w.now)
-	if len(w.f.hosts.get(1).active.busy) != 1 {
-		t.Error("a leased URL is not held as busy")
-	}
+	assert.Equal(t, len(w.f.hosts.get(1).active.busy), 1, "a leased URL is not held as busy")
 }
 
 // putBack commits that the URLs of host 1 that can be put back are.
@@ -122,9 +118,7 @@ func openStore(t *testing.T) *storage.Store {
 	t.Helper()
 	d := must.Get(storage.Open(t.TempDir(), storage.Options{NoSync: true, MapBytes: 1 << 24}))(t)
 	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, d.Close())
 	})
 	return d
 }
@@ -167,14 +161,11 @@ func TestPutBackURLs(t *testing.T) {
 					requested[u]++
 				}
 				for u, times := range requested {
-					if times != 1 {
-						t.Errorf("%s was requested %d times after it was put back", u, times)
-					}
+					assert.Equal(t, times, 1, u, "was requested times after it was put back")
 				}
 				h, err := d.HostByID(1)
-				if err != nil || len(requested) != n || h.Of(storage.Fetched) != n {
-					t.Errorf("%d URLs were requested, the host has %v (%v)", len(requested), h.Counts, err)
-				}
+				assert.True(t, err == nil && len(requested) == n && h.Of(storage.Fetched) == n,
+					"%d URLs were requested, the host has %v (%v)", len(requested), h.Counts, err)
 				checkStore(t, d)
 				w.checkManners()
 			})
@@ -249,9 +240,7 @@ func TestPutBackAfterDrop(t *testing.T) {
 	w.run(2 * time.Minute) // the queue is read again
 	w.finish(3*time.Hour, time.Hour)
 	h, err := d.HostByID(1)
-	if err != nil || h.Of(storage.Fetched) != n {
-		t.Errorf("the host has %v (%v)", h.Counts, err)
-	}
+	assert.True(t, err == nil && h.Of(storage.Fetched) == n, "the host has %v (%v)", h.Counts, err)
 }
 
 // TestDropWhileReading: a URL is not requested again if its host is dropped while its response is
@@ -280,9 +269,8 @@ func TestDropWhileReading(t *testing.T) {
 	w.commit(dropOnDisk(t, d, n, w.now))
 	w.f.Dropped(1, n, w.now)
 	w.finish(30*time.Hour, time.Hour)
-	if first := slices.Index(w.pages(), "http://a.test/0"); slices.Contains(w.pages()[first+1:], "http://a.test/0") {
-		t.Errorf("a URL was requested again after it was dropped: %q", w.pages())
-	}
+	assert.True(t, !slices.Contains(w.pages()[slices.Index(w.pages(), "http://a.test/0")+1:], "http://a.test/0"),
+		"a URL was requested again after it was dropped: %q", w.pages())
 }
 
 // TestControl gives orders to a host wherever it is: dormant, being loaded, waiting, with a request
@@ -354,9 +342,7 @@ func TestControlForget(t *testing.T) {
 	files, pages := count(Robots), count(Page)
 	controlled(w, m, Command{Kind: CommandForget})
 	w.run(time.Minute)
-	if count(Robots) != files+1 || count(Page) < pages+20 {
-		t.Errorf("after it was forgotten: %d robots.txt, %d pages; before %d and %d", count(Robots), count(Page),
-			files, pages)
-	}
+	assert.True(t, count(Robots) == files+1 && count(Page) >= pages+20,
+		"after it was forgotten: %d robots.txt, %d pages; before %d and %d", count(Robots), count(Page), files, pages)
 	w.checkManners()
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/rules/wall"
+	"github.com/amble-crawler/amble/internal/testing/assert"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
@@ -29,12 +31,9 @@ func TestOneHost(t *testing.T) {
 		"http://a.test/robots.txt", "http://a.test/1", "http://a.test/2",
 		"https://a.test/robots.txt", "https://a.test/3", "http://a.test/4",
 	}
-	if !slices.Equal(requested, want) {
-		t.Errorf("fetched %q, want %q", requested, want)
-	}
-	if w.resolved != 1 || w.log[1].start.Sub(w.log[0].end) != time.Second {
-		t.Errorf("%d resolutions; %v", w.resolved, w.log)
-	}
+	assert.Slice(t, requested, want, "fetched")
+	assert.True(t, w.resolved == 1 && w.log[1].start.Sub(w.log[0].end) == time.Second, "%d resolutions; %v", w.resolved,
+		w.log)
 }
 
 // TestRetries counts attempts, waits longer each time and gives up with the reason of the last.
@@ -57,9 +56,7 @@ func TestRetries(t *testing.T) {
 			starts = append(starts, r.start.Sub(epoch).Truncate(time.Minute))
 		}
 	}
-	if want := []time.Duration{0, 10 * time.Minute, 30 * time.Minute, 70 * time.Minute}; !slices.Equal(starts, want) {
-		t.Errorf("fetched at %v, want %v", starts, want)
-	}
+	assert.Slice(t, starts, []time.Duration{0, 10 * time.Minute, 30 * time.Minute, 70 * time.Minute}, "fetched at")
 	if got := w.state(t, "http://a.test/1"); got.State != storage.Failed || got.Reason != storage.ReasonFetch+5 ||
 		got.Attempts != 4 {
 		t.Errorf("in the end it is %+v", got)
@@ -89,13 +86,9 @@ func TestNotSent(t *testing.T) {
 	w.finish(time.Hour, 2*time.Hour)
 	w.checkManners()
 	for _, u := range urls("http://a.test/", 5) {
-		if s := w.state(t, u).State; s != storage.Fetched {
-			t.Errorf("%s is %v", u, s)
-		}
+		assert.Equal(t, w.state(t, u).State, storage.Fetched, u)
 	}
-	if n != 3*8 {
-		t.Errorf("%d leases, want 24", n)
-	}
+	assert.Equal(t, n, 3*8, "leases")
 }
 
 // TestUnknownLease refuses completions of leases that are not out.
@@ -104,10 +97,8 @@ func TestUnknownLease(t *testing.T) {
 	w.add("http://a.test/1")
 	w.open()
 	w.run(time.Second)
-	if w.f.CompletePage(77, PageReport{}) == nil || w.f.CompleteRobots(77, RobotsReport{}) == nil ||
-		w.f.CompleteResolve(1, ResolveReport{}) == nil {
-		t.Error("a lease that is not out was completed")
-	}
+	assert.True(t, w.f.CompletePage(77, PageReport{}) != nil && w.f.CompleteRobots(77, RobotsReport{}) != nil &&
+		w.f.CompleteResolve(1, ResolveReport{}) != nil, "a lease that is not out was completed")
 }
 
 // TestNextRequestWhileReading: the next request to a host leaves as soon as politeness allows it after
@@ -159,21 +150,16 @@ func TestEndRequest(t *testing.T) {
 	w.answer = func(l Lease) answer { return answer{took: time.Second, reading: time.Second} }
 	w.open()
 	w.run(500 * time.Millisecond)
-	if len(w.out) != 1 || w.f.EndRequest(w.f.leases.last, RequestEnd{}) == nil {
-		t.Errorf("of %v a request of a robots.txt has ended as one of a page", w.out)
-	}
+	assert.True(t, len(w.out) == 1 && w.f.EndRequest(w.f.leases.last, RequestEnd{}) != nil,
+		"of %v a request of a robots.txt has ended as one of a page", w.out)
 	w.run(2 * time.Second)
 	page := w.f.leases.last
 	w.must(w.f.EndRequest(page, w.requestEnd(answer{})))
-	if w.f.EndRequest(page, w.requestEnd(answer{})) == nil {
-		t.Error("a request has ended twice")
-	}
+	assert.True(t, w.f.EndRequest(page, w.requestEnd(answer{})) != nil, "a request has ended twice")
 	w.f.Sweep(w.now)
 	w.check()
 	w.must(w.f.CompletePage(page, PageReport{RequestEnd: w.requestEnd(answer{})}))
-	if w.f.EndRequest(page, w.requestEnd(answer{})) == nil {
-		t.Error("a request has ended after its lease")
-	}
+	assert.True(t, w.f.EndRequest(page, w.requestEnd(answer{})) != nil, "a request has ended after its lease")
 	w.check()
 }
 
@@ -210,9 +196,8 @@ func TestWallWhileReading(t *testing.T) {
 	if begun.IsZero() || len(w.log) != requests {
 		t.Errorf("the wall begins at %v, and %v follow within a minute", begun, w.log[min(requests, len(w.log)):])
 	}
-	if last := w.log[requests-1]; w.state(t, last.url).State != storage.Retrying {
-		t.Errorf("the outcome of the page with which the wall began is %+v", w.state(t, last.url))
-	}
+	assert.Equal(t, w.state(t, w.log[requests-1].url).State, storage.Retrying,
+		"the outcome of the page with which the wall began")
 }
 
 // TestStartsAreSpread: many hosts that could all begin at once do not, whether the store knows them
@@ -259,21 +244,16 @@ func TestStartsAreSpread(t *testing.T) {
 				}
 				begun[r.host] = true
 				since := r.start.Sub(epoch)
-				if since > o.Politeness.Delay+100*time.Millisecond {
-					t.Fatalf("%v: the first request comes after more than a delay", r)
-				}
-				if c.hosts == 1 && since > 50*time.Millisecond {
-					t.Errorf("%v: a host that is alone does not begin at once", r)
-				}
+				must.True(t, since <= o.Politeness.Delay+100*time.Millisecond,
+					"%v: the first request comes after more than a delay", r)
+				assert.True(t, c.hosts != 1 || since <= 50*time.Millisecond,
+					"%v: a host that is alone does not begin at once", r)
 				at[since/(100*time.Millisecond)]++
 				busiest = max(busiest, at[since/(100*time.Millisecond)])
 			}
-			if len(begun) != c.hosts {
-				t.Fatalf("%d of %d hosts were fetched from", len(begun), c.hosts)
-			}
-			if part := float64(busiest) / float64(c.hosts); part > c.most {
-				t.Errorf("%.0f %% of the hosts begin within a tenth of a second", 100*part)
-			}
+			must.True(t, len(begun) == c.hosts, "%d of %d hosts were fetched from", len(begun), c.hosts)
+			assert.AtMost(t, float64(busiest)/float64(c.hosts), c.most,
+				"% of the hosts begin within a tenth of a second")
 		})
 	}
 }
@@ -344,9 +324,7 @@ func TestRestartOfUnknownHost(t *testing.T) {
 	at := w.now
 	w.open()
 	w.run(time.Minute)
-	if first := w.log[1]; first.start.Sub(at) < RestartDelay {
-		t.Errorf("%v, %v after the crash", first, first.start.Sub(at))
-	}
+	assert.AtLeast(t, w.log[1].start.Sub(at), RestartDelay, "after the crash")
 }
 
 // urls are n URLs of one folder.

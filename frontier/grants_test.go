@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -48,13 +50,10 @@ func TestGrants(t *testing.T) {
 	}
 	state := func(what string, admitted bool, inGroup, atAddress int, hold bool) {
 		t.Helper()
-		if ok := member.Begin(request(1, "a.example.com")).OK; ok != admitted {
-			t.Errorf("%s: admitted: %v", what, ok)
-		}
+		assert.Equal(t, member.Begin(request(1, "a.example.com")).OK, admitted, what, "admitted")
 		g, a := grants.need[group], grants.need[address]
-		if g.Waiting != inGroup || a.Waiting != atAddress || g.Hold != hold || a.Hold {
-			t.Errorf("%s: needs %+v of the group and %+v of the address", what, g, a)
-		}
+		assert.True(t, g.Waiting == inGroup && a.Waiting == atAddress && g.Hold == hold && !a.Hold,
+			"%s: needs %+v of the group and %+v of the address", what, g, a)
 	}
 	state("no grant", false, 1, 0, false)
 	grants.free[address] = 1
@@ -66,20 +65,15 @@ func TestGrants(t *testing.T) {
 		t.Error("the request is not woken")
 	}
 	state("both grants", true, 0, 0, false)
-	if grants.free[group]+grants.free[address] != 0 {
-		t.Errorf("%v is free", grants.free)
-	}
+	assert.Equal(t, grants.free[group]+grants.free[address], 0, grants.free, "is free")
 	if _, needs := grants.need[domain]; needs {
 		t.Error("the limit of a domain needs a grant")
 	}
-	if member.Begin(request(2, "b.example.com")).OK || grants.need[group].Waiting != 1 {
-		t.Errorf("a second request begins, or does not wait: %+v", grants.need)
-	}
+	assert.True(t, !member.Begin(request(2, "b.example.com")).OK && grants.need[group].Waiting == 1,
+		"a second request begins, or does not wait: %+v", grants.need)
 	now = now.Add(time.Second)
 	member.End(request(1, "a.example.com"), GateEnd{At: now, Made: true, Knowledge: Knowledge{InFlight: 1}})
-	if grants.free[group]+grants.free[address] != 2 {
-		t.Errorf("%v is free", grants.free)
-	}
+	assert.Equal(t, grants.free[group]+grants.free[address], 2, grants.free, "is free")
 	now = now.Add(time.Minute) // the second does not come
 	keeper.Granted(group, now)
 	if grants.need[group].Waiting != 0 {
@@ -108,16 +102,10 @@ func TestGrantsOvertaken(t *testing.T) {
 		}
 		return r
 	}
-	if member.Begin(request(1, "a.example.com", GateLimit{domain, one}, GateLimit{group, one})).OK ||
-		grants.need[group].Waiting != 1 {
-		t.Fatalf("%+v", grants.need)
-	}
+	must.True(t, !member.Begin(request(1, "a.example.com", GateLimit{domain, one}, GateLimit{group, one})).OK &&
+		grants.need[group].Waiting == 1, "%+v", grants.need)
 	second := request(2, "b.example.com", GateLimit{domain, one})
 	second.Batch = Batch{Most: 2, More: true} // its turn has come before
-	if !member.Begin(second).OK {
-		t.Fatal("the second request does not begin")
-	}
-	if n := grants.need[group]; n.Waiting != 0 {
-		t.Errorf("a request that waits for its domain needs %+v", n)
-	}
+	must.True(t, member.Begin(second).OK, "the second request does not begin")
+	assert.Equal(t, grants.need[group].Waiting, 0, "a request that waits for its domain needs")
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/politeness"
 )
@@ -28,9 +29,7 @@ func TestFindGroup(t *testing.T) {
 		{"two.example", []string{"edge.cdn.example", "a.cdn.example"}, "near"},
 		{"a.example.com", []string{"a.cdn.example"}, "wide"}, {"a.cdn.example", nil, ""},
 	} {
-		if got := g.name(g.find(c.name, c.aliases)); got != c.want {
-			t.Errorf("%s, an alias of %v: %q, want %q", c.name, c.aliases, got, c.want)
-		}
+		assert.Equal(t, g.name(g.find(c.name, c.aliases)), c.want, c.name, "an alias of", c.aliases)
 	}
 }
 
@@ -114,9 +113,8 @@ func TestGroups(t *testing.T) {
 			w.run(5 * time.Minute)
 			w.checkManners()
 			most, gap := w.together(inGroup)
-			if most != c.most || gap < c.gap {
-				t.Errorf("%d requests at a time, %v from one to the next, want %d, %v", most, gap, c.most, c.gap)
-			}
+			assert.True(t, most == c.most && gap >= c.gap,
+				"%d requests at a time, %v from one to the next, want %d, %v", most, gap, c.most, c.gap)
 			if others, _ := w.together(func(name string) bool { return !inGroup(name) }); others < 3 {
 				t.Errorf("of other hosts there were %d requests at a time", others)
 			}
@@ -132,9 +130,7 @@ func TestGroups(t *testing.T) {
 			}
 			waits := false
 			w.f.Waiting(w.now, func(v View) { waits = waits || v.Polite.Source.Name == "group shops" })
-			if !waits {
-				t.Error("no host says that it waits for its group")
-			}
+			assert.True(t, waits, "no host says that it waits for its group")
 			checkInvariants(t, w.f)
 		})
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/amble-crawler/amble/frontier/internal/queue"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -32,20 +33,17 @@ func checkInvariants(t tester, f *Frontier) {
 	for h := range f.hosts.all {
 		c.host(t, f, h)
 	}
-	if f.lanes.woken.size() != c.woken || dormant != c.dormant || ready != c.ready {
-		t.Fatalf("heaps hold %d dormant and %d waiting hosts, %d and %d say so", dormant, ready, c.dormant, c.ready)
-	}
-	if f.lanes.traffic.inFlight != c.inLane || f.lanes.traffic.hosts != c.lanes {
-		t.Fatalf("%v requests to %v hosts are counted by lane, there are %v to %v",
-			f.lanes.traffic.inFlight, f.lanes.traffic.hosts, c.inLane, c.lanes)
-	}
+	must.True(t, f.lanes.woken.size() == c.woken && dormant == c.dormant && ready == c.ready,
+		"heaps hold %d dormant and %d waiting hosts, %d and %d say so", dormant, ready, c.dormant, c.ready)
+	must.True(t, f.lanes.traffic.inFlight == c.inLane && f.lanes.traffic.hosts == c.lanes,
+		"%v requests to %v hosts are counted by lane, there are %v to %v", f.lanes.traffic.inFlight,
+		f.lanes.traffic.hosts, c.inLane, c.lanes)
 	if f.memory.activeHosts != c.active || f.memory.activeBytes != c.bytes || f.memory.activating != c.opening {
 		t.Fatalf("%d active hosts (%d opening) of %d bytes are counted, there are %d (%d) of %d", f.memory.activeHosts,
 			f.memory.activating, f.memory.activeBytes, c.active, c.opening, c.bytes)
 	}
-	if f.lookups.queued()+f.lookups.inFlight != c.lookingUp {
-		t.Fatalf("%d names in line and %d leased, %d hosts say so", f.lookups.queued(), f.lookups.inFlight, c.lookingUp)
-	}
+	must.True(t, f.lookups.queued()+f.lookups.inFlight == c.lookingUp,
+		"%d names in line and %d leased, %d hosts say so", f.lookups.queued(), f.lookups.inFlight, c.lookingUp)
 	for _, l := range f.limits.all {
 		c.limit(t, l)
 	}
@@ -61,10 +59,8 @@ func checkRecrawls(t tester, f *Frontier) {
 		&f.lanes.activeRecrawls[slow]} {
 		for i, h := range *heap {
 			in++
-			if f.lanes.recrawlHeap(h) != heap || int(h.recrawlIndex) != i || (h.active != nil) != (n > 0) {
-				t.Fatalf("host %d is at %d of heap %d of recrawls and says %d and %d",
-					h.id, i, n, h.recrawlIndex, h.recrawlList)
-			}
+			must.True(t, f.lanes.recrawlHeap(h) == heap && int(h.recrawlIndex) == i && (h.active != nil) == (n > 0),
+				"host %d is at %d of heap %d of recrawls and says %d and %d", h.id, i, n, h.recrawlIndex, h.recrawlList)
 			if i > 0 && heap.Less(i, (i-1)/2) {
 				t.Fatalf("heap %d of recrawls: host %d is before its parent", n, h.id)
 			}
@@ -79,9 +75,7 @@ func checkRecrawls(t tester, f *Frontier) {
 			t.Fatalf("host %d is lost: it has recrawls and is %s", h.id, h.state.String())
 		}
 	}
-	if in != 0 {
-		t.Fatalf("%d hosts more are in the heaps of recrawls than say so", in)
-	}
+	must.True(t, in == 0, "%d hosts more are in the heaps of recrawls than say so", in)
 }
 
 // checkDomains adds up the budgets of the registrable domains.
@@ -134,30 +128,24 @@ func checkHeap(t tester, name string, heap hostHeap) {
 func (c *census) leases(t tester, f *Frontier) {
 	lookups, guesses, matches := 0, 0, make(map[*host]int)
 	for _, out := range f.leases.out {
-		if f.hosts.get(out.host.id) != out.host || out.host.active == nil {
-			t.Fatalf("a lease is out to host %d, which is dormant", out.host.id)
-		}
+		must.True(t, f.hosts.get(out.host.id) == out.host && out.host.active != nil,
+			"a lease is out to host %d, which is dormant", out.host.id)
 		switch out.lease.Kind {
 		case Resolve:
 			if lookups++; out.unproven {
 				guesses++
 			}
-			if !out.host.active.lookingUp {
-				t.Fatalf("host %d is leased to be resolved and does not know", out.host.id)
-			}
+			must.True(t, out.host.active.lookingUp, "host %d is leased to be resolved and does not know", out.host.id)
 			continue
 		case Match:
 			head := &out.lease.Head
-			if !out.host.active.busy.Has(head.Ordinal) || !out.host.active.queues[head.Origin].matching {
-				t.Fatalf("URL %d of host %d is being put to its rules, and the host does not know", head.Ordinal,
-					out.host.id)
-			}
+			must.True(t, out.host.active.busy.Has(head.Ordinal) && out.host.active.queues[head.Origin].matching,
+				"URL %d of host %d is being put to its rules, and the host does not know", head.Ordinal, out.host.id)
 			matches[out.host]++
 			continue
 		case Page:
-			if !out.host.active.busy.Has(out.lease.Head.Ordinal) {
-				t.Fatalf("URL %d of host %d is leased and not busy", out.lease.Head.Ordinal, out.host.id)
-			}
+			must.True(t, out.host.active.busy.Has(out.lease.Head.Ordinal), "URL %d of host %d is leased and not busy",
+				out.lease.Head.Ordinal, out.host.id)
 		}
 		c.inLane[out.lane]++
 		if out.requestEnded {
@@ -179,24 +167,18 @@ func (c *census) leases(t tester, f *Frontier) {
 				n--
 			}
 		}
-		if n != 0 {
-			t.Fatalf("host %d has %d more URLs that are being put to rules than queues that stand still for it", h.id,
-				n)
-		}
+		must.True(t, n == 0, "host %d has %d more URLs that are being put to rules than queues that stand still for it",
+			h.id, n)
 	}
 	for _, turn := range f.matches.line {
-		if turn.host.active == nil || !turn.host.active.queues[turn.queue].matching {
-			t.Fatalf("host %d is in line to be put to its rules and does not know", turn.host.id)
-		}
+		must.True(t, turn.host.active != nil && turn.host.active.queues[turn.queue].matching,
+			"host %d is in line to be put to its rules and does not know", turn.host.id)
 	}
-	if matching != f.matches.inFlight || f.matches.inFlight > maxMatching {
-		t.Fatalf("%d match leases are out, %d are counted, %d hosts wait", matching, f.matches.inFlight,
-			len(f.matches.line))
-	}
-	if lookups != f.lookups.inFlight || guesses != f.lookups.unproven {
-		t.Fatalf("%d lookups are out, %d of them guesses; %d and %d are counted",
-			lookups, guesses, f.lookups.inFlight, f.lookups.unproven)
-	}
+	must.True(t, matching == f.matches.inFlight && f.matches.inFlight <= maxMatching,
+		"%d match leases are out, %d are counted, %d hosts wait", matching, f.matches.inFlight, len(f.matches.line))
+	must.True(t, lookups == f.lookups.inFlight && guesses == f.lookups.unproven,
+		"%d lookups are out, %d of them guesses; %d and %d are counted", lookups, guesses, f.lookups.inFlight,
+		f.lookups.unproven)
 }
 
 func (c *census) host(t tester, f *Frontier, h *host) {
@@ -204,18 +186,14 @@ func (c *census) host(t tester, f *Frontier, h *host) {
 	switch {
 	case h.state == dormant:
 		c.dormant++
-		if a != nil || !f.lanes.dormant[h.heapLane].holds(h) {
-			t.Fatalf("host %d is dormant, but active or not in the heap", h.id)
-		}
+		must.True(t, a == nil && f.lanes.dormant[h.heapLane].holds(h),
+			"host %d is dormant, but active or not in the heap", h.id)
 	case h.state == woken:
 		c.woken++
-		if a != nil || !f.lanes.woken.holds(h) {
-			t.Fatalf("host %d is woken, but active or not in the heap", h.id)
-		}
+		must.True(t, a == nil && f.lanes.woken.holds(h), "host %d is woken, but active or not in the heap", h.id)
 	case h.state == recrawlOnly:
-		if a != nil || h.recrawlList != inDormantHeap {
-			t.Fatalf("host %d has only recrawls, but active or not in the heap", h.id)
-		}
+		must.True(t, a == nil && h.recrawlList == inDormantHeap,
+			"host %d has only recrawls, but active or not in the heap", h.id)
 	case h.state == overBudget:
 		if a != nil || !f.budgets.isOver(h) && h.domain == 0 {
 			t.Fatalf("host %d is over budget, but active or within its budget", h.id)
@@ -243,17 +221,13 @@ func (c *census) activeHost(t tester, f *Frontier, h *host) {
 	if a.lookingUp {
 		c.lookingUp++
 	}
-	if a.counted != a.loaded {
-		t.Fatalf("host %d is counted to its lane: %v", h.id, a.counted)
-	}
+	must.True(t, a.counted == a.loaded, "host %d is counted to its lane: %v", h.id, a.counted)
 	if a.counted {
 		c.lanes[h.lane]++
 	}
 	if a.hasSlot {
 		c.inLane[h.lane]++
-		if !h.hasReserved() {
-			t.Fatalf("host %d has a slot in its lane and waits for nothing", h.id)
-		}
+		must.True(t, h.hasReserved(), "host %d has a slot in its lane and waits for nothing", h.id)
 	}
 	for _, l := range a.limits {
 		if l != nil {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/politeness"
@@ -230,18 +231,13 @@ func TestKeeperModel(t *testing.T) {
 		s.all, s.members = append(s.all[:gone:gone], s.all[gone+1:]...),
 			append(s.members[:gone:gone], s.members[gone+1:]...)
 		s.run(6 * time.Hour)
-		if n := s.left(); n > 0 {
-			t.Errorf("seed %d: %d URLs wait after 6 hours", seed, n)
-		}
+		assert.AtMost(t, s.left(), 0, "seed", seed, "URLs wait after 6 hours")
 		for key, e := range s.keeper.entries {
-			if e.inFlight != 0 || len(e.waiters) != 0 {
-				t.Errorf("seed %d: %v: %d requests are in flight and %d wait after the end", seed, key, e.inFlight,
-					len(e.waiters))
-			}
+			assert.True(t, e.inFlight == 0 && len(e.waiters) == 0,
+				"seed %d: %v: %d requests are in flight and %d wait after the end", seed, key, e.inFlight,
+				len(e.waiters))
 		}
-		if t.Failed() {
-			t.Fatalf("seed %d", seed)
-		}
+		must.True(t, !t.Failed(), "seed %d", seed)
 	}
 }
 
@@ -280,9 +276,8 @@ func TestKeeperTakesTurns(t *testing.T) {
 			t.Errorf("hosts of their own: %t: %d requests in 20 minutes, want %d", own, total, least)
 		}
 		for n := range crawls {
-			if served[n] < total/crawls*9/10 {
-				t.Errorf("hosts of their own: %t: crawl %d made %d of %d requests", own, n, served[n], total)
-			}
+			assert.AtLeast(t, served[n], total/crawls*9/10, "hosts of their own", own, "crawl", n, "made", total,
+				"requests")
 		}
 	}
 }
@@ -338,9 +333,7 @@ func TestKeeperSince(t *testing.T) {
 		}
 		w.open()
 		s.run(time.Hour)
-		if got := first.Sub(epoch); got != want {
-			t.Errorf("with a delay of %v the first request is at %v, want %v", delay, got, want)
-		}
+		assert.Equal(t, first.Sub(epoch), want, "with a delay of", delay, "the first request is at")
 	}
 }
 
@@ -373,9 +366,7 @@ func TestKeeperKnows(t *testing.T) {
 	other.open()
 	check := func(least time.Duration) {
 		t.Helper()
-		if len(starts) < 5 {
-			t.Fatalf("%d requests", len(starts))
-		}
+		must.True(t, len(starts) >= 5, "%d requests", len(starts))
 		for i := range starts[1:] {
 			if gap := starts[i+1].Sub(starts[i]); gap < least || gap > least+5*time.Second {
 				t.Errorf("%v between two requests, want %v", gap, least)
@@ -388,9 +379,7 @@ func TestKeeperKnows(t *testing.T) {
 	if err == nil {
 		err = w.f.Control(&host, nil, Command{Kind: CommandDelay, Delay: commanded}, s.now)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	w.collect()
 	s.run(2 * time.Minute) // until it is loaded, and the wait under way is over
 	starts = nil
@@ -466,13 +455,9 @@ func TestGateForgetsTheDeleted(t *testing.T) {
 	w.open()
 	s.run(5 * time.Millisecond) // the first request
 	h := w.f.hosts.get(1)
-	if h.active == nil || h.active.name == "" {
-		t.Fatal("the host is not in memory")
-	}
+	must.True(t, h.active != nil && h.active.name != "", "the host is not in memory")
 	w.f.ForgetRequests(1, "h.test")
 	gate.Know("h.test", Knowledge{LastEnd: s.now}, s.now) // of a request that has just ended
 	w.f.applyHostChange(&storage.HostChange{Host: 1, Tail: h.active.tail}, w.f.instant(s.now))
-	if !gate.forgotten["h.test"] {
-		t.Error("the gate knows a host without URLs")
-	}
+	assert.True(t, gate.forgotten["h.test"], "the gate knows a host without URLs")
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -57,13 +58,7 @@ func TestKeeperBudget(t *testing.T) {
 			most = max(most, len(flights))
 		}
 	}
-	if firstSecond > 5 {
-		t.Errorf("%d requests in the first second, want 5 at most", firstSecond)
-	}
-	if most != 4 {
-		t.Errorf("%d requests at a time in the end, want 4", most)
-	}
-	if begun[0] < 500 || begun[1] < 500 {
-		t.Errorf("%v requests of the two in 30 s", begun)
-	}
+	assert.AtMost(t, firstSecond, 5, "requests in the first second")
+	assert.Equal(t, most, 4, "requests at a time in the end")
+	assert.True(t, begun[0] >= 500 && begun[1] >= 500, "%v requests of the two in 30 s", begun)
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/politeness"
@@ -57,9 +58,7 @@ func TestLane(t *testing.T) {
 			f.lanes.recordLatency(h, &r)
 			f.lanes.traffic.meanLatency = max(float64(c.usual/ms), 200)
 		}
-		if got := f.lanes.of(h); got != c.want {
-			t.Errorf("%s: lane %d, want %d (%+v)", c.name, got, c.want, h)
-		}
+		assert.Equal(t, f.lanes.of(h), c.want, c.name, "lane", h)
 	}
 }
 
@@ -84,9 +83,7 @@ func TestLaneAfterRestart(t *testing.T) {
 		s.Counts[storage.Fetched] = c.fetched
 		s.Politeness, _ = c.state.AppendBinary(nil)
 		must.Do(t, f.Restore(&s, epoch))
-		if got := f.hosts.get(1).lane; got != c.want {
-			t.Errorf("%s: lane %d, want %d", c.name, got, c.want)
-		}
+		assert.Equal(t, f.hosts.get(1).lane, c.want, c.name, "lane")
 	}
 }
 
@@ -153,9 +150,7 @@ func TestTarpitsKeepNoGoodHostWaiting(t *testing.T) {
 			t.Errorf("%s: %d pages, want %d at least", host, n, least)
 		}
 	}
-	if w.most != workers-good {
-		t.Errorf("up to %d requests to tarpits were under way, want %d", w.most, workers-good)
-	}
+	assert.Equal(t, w.most, workers-good, "up requests to tarpits were under way")
 	tried, last, again, againThen := map[string]int{}, began, 0, 0
 	for _, r := range w.log {
 		switch {
@@ -172,9 +167,7 @@ func TestTarpitsKeepNoGoodHostWaiting(t *testing.T) {
 	if took := last.Sub(began); took > 150*time.Second || againThen == 0 || againThen > 500/7 {
 		t.Errorf("it took %v to fetch from every host once, and %d a second time meanwhile", took, againThen)
 	}
-	if len(tried) != 500 {
-		t.Errorf("%d tarpits were fetched from", len(tried))
-	}
+	assert.Equal(t, len(tried), 500, "tarpits were fetched from")
 	for host, n := range tried {
 		if n > 4 { // robots.txt at once and after 1, 2, and 4 minutes
 			t.Errorf("%s was fetched from %d times", host, n)
@@ -211,13 +204,10 @@ func TestSaturated(t *testing.T) {
 				}
 			}
 			all := workers * int(lasts/(100*time.Millisecond))
-			if part := float64(pages) / float64(all); part < c.good {
-				t.Errorf("%d workers, answers %t: good hosts had %.3f of the pages that they would have alone", workers,
-					c.answer, part)
-			}
-			if part := float64(others) / float64(lasts) / float64(workers); part < c.other {
-				t.Errorf("%d workers, answers %t: the others had %.3f of the time", workers, c.answer, part)
-			}
+			assert.AtLeast(t, float64(pages)/float64(all), c.good, workers, "workers, answers", c.answer,
+				"good hosts of the pages that they would have alone")
+			assert.AtLeast(t, float64(others)/float64(lasts)/float64(workers), c.other, workers, "workers, answers",
+				c.answer, "the others of the time")
 		}
 	}
 }
@@ -237,9 +227,7 @@ func TestNoReservationInAClosedLane(t *testing.T) {
 	w.run(lasts)
 	w.checkManners()
 	// In turn with the others at its address. Each takes two seconds and a bit.
-	if n, least := w.served()["good0.test"], int(lasts/(3500*time.Millisecond)); n < least {
-		t.Errorf("%d pages, want %d at least", n, least)
-	}
+	assert.AtLeast(t, w.served()["good0.test"], int(lasts/(3500*time.Millisecond)), "pages at least")
 }
 
 // TestStalledAtAnAddress: hosts that keep an address which they share make way for the others
@@ -252,9 +240,7 @@ func TestStalledAtAnAddress(t *testing.T) {
 	}
 	w.run(lasts)
 	w.checkManners()
-	if n, least := w.served()["good0.test"], int(lasts/(3500*time.Millisecond)); n < least {
-		t.Errorf("%d pages, want %d at least", n, least)
-	}
+	assert.AtLeast(t, w.served()["good0.test"], int(lasts/(3500*time.Millisecond)), "pages at least")
 }
 
 // TestStalled: requests are ended where others wait, as many as wait, the oldest first, and none
@@ -262,26 +248,19 @@ func TestStalledAtAnAddress(t *testing.T) {
 func TestStalled(t *testing.T) {
 	w := newTarpits(t, 8, 0, 8, nil)
 	w.run(time.Minute)
-	if len(w.broken) > 0 {
-		t.Errorf("%d requests were broken off where nobody waited", len(w.broken))
-	}
+	assert.AtMost(t, len(w.broken), 0, "requests were broken off where nobody waited")
 	w = newTarpits(t, 8, 0, 20, nil)
 	w.run(29 * time.Second)
-	if len(w.broken) != 12 {
-		t.Errorf("%d requests were broken off for 12 hosts that waited", len(w.broken))
-	}
-	if !slices.IsSortedFunc(w.broken, func(a, b Lease) int { return a.At.Compare(b.At) }) {
-		t.Error("not the oldest first")
-	}
+	assert.Equal(t, len(w.broken), 12, "requests were broken off for 12 hosts that waited")
+	assert.True(t, slices.IsSortedFunc(w.broken, func(a, b Lease) int { return a.At.Compare(b.At) }),
+		"not the oldest first")
 	for _, r := range w.log {
 		if lasted := r.end.Sub(r.start); lasted <= minStall || lasted > minStall+2*time.Second {
 			t.Errorf("%v lasted %v", r, lasted)
 		}
 	}
 	none := w.f.Stalled(w.now, func(uint64, time.Duration, time.Duration) bool { return false })
-	if len(none) > 0 {
-		t.Errorf("%d requests that bring something are stalled", len(none))
-	}
+	assert.AtMost(t, len(none), 0, "requests that bring something are stalled")
 
 	// The more often a host brought nothing, the longer it is waited for; and a host that always
 	// takes long, as long as it takes.
@@ -295,9 +274,7 @@ func TestStalled(t *testing.T) {
 			waits = append(waits, time.Duration(w.f.lanes.stallTime(&h)))
 		}
 		got := fmt.Sprint(waits, time.Duration(w.f.lanes.stallTime(&host{latency: 8000})))
-		if got != want {
-			t.Errorf("waste %g: patience %s, want %s", waste, got, want)
-		}
+		assert.Equal(t, got, want, "waste", waste, "patience")
 	}
 }
 
@@ -337,9 +314,7 @@ func TestSlowHostsAmongMany(t *testing.T) {
 			}
 		}
 		for host, n := range broken {
-			if !tarpits || n > 1 {
-				t.Errorf("tarpits %t: %d requests to %s are broken off", tarpits, n, host)
-			}
+			assert.True(t, tarpits && n <= 1, "tarpits %t: %d requests to %s are broken off", tarpits, n, host)
 		}
 		for i := range 9 {
 			if n := w.served()[fmt.Sprintf("slow%d.test", i)]; !tarpits && n < 3 {
@@ -360,9 +335,7 @@ func TestReadingIsNotStalled(t *testing.T) {
 	w.answer = func(Lease) answer { return answer{took: 100 * time.Millisecond, reading: time.Minute} }
 	w.open()
 	w.run(time.Hour)
-	if len(w.broken) > 0 || len(w.pages()) != 2 {
-		t.Errorf("%v are broken off, %q fetched", w.broken, w.pages())
-	}
+	assert.True(t, len(w.broken) == 0 && len(w.pages()) == 2, "%v are broken off, %q fetched", w.broken, w.pages())
 }
 
 // TestGoodHostsThatTurn: hosts that have answered well for a while and then keep all requests make
@@ -393,13 +366,10 @@ func TestGoodHostsThatTurn(t *testing.T) {
 	w.log = nil
 	w.run(2 * time.Minute)
 	for host, n := range w.served() {
-		if strings.HasPrefix(host, "good") && n < 2*60*95/100 {
-			t.Errorf("%s: %d pages in two minutes, %d before the others turned", host, n, before)
-		}
+		assert.True(t, !strings.HasPrefix(host, "good") || n >= 2*60*95/100,
+			"%s: %d pages in two minutes, %d before the others turned", host, n, before)
 	}
-	if n := w.f.lanes.traffic.hosts[quick]; n != good {
-		t.Errorf("%d hosts are quick, want %d", n, good)
-	}
+	assert.Equal(t, w.f.lanes.traffic.hosts[quick], good, "hosts are quick")
 }
 
 // TestDormantHostsComeBack: names without an address do not keep a host that was resolved before
@@ -435,9 +405,7 @@ func TestDormantHostsComeBack(t *testing.T) {
 	}
 	w.log = nil
 	w.run(10 * time.Minute)
-	if n := len(w.pages()); n < 55 {
-		t.Errorf("%d pages in ten minutes, want 59", n)
-	}
+	assert.AtLeast(t, len(w.pages()), 55, "pages in ten minutes")
 }
 
 // TestLateFoundHosts: hosts that are found when others keep all workers busy are not kept from
@@ -451,8 +419,6 @@ func TestLateFoundHosts(t *testing.T) {
 	w.run(2 * time.Minute)
 	served := w.served()
 	for i := range good {
-		if name := fmt.Sprintf("good%d.test", i); served[name] < 100 {
-			t.Errorf("%s: %d pages", name, served[name])
-		}
+		assert.AtLeast(t, served[fmt.Sprintf("good%d.test", i)], 100, "pages")
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
@@ -68,12 +70,8 @@ func TestAddressSharedByMany(t *testing.T) {
 			w.run(c.time)
 			w.checkManners()
 			w.evenly(c.hosts, 1.3)
-			if len(w.log) < c.least {
-				t.Errorf("%d requests, the address allows %d", len(w.log), c.least)
-			}
-			if w.resolved > c.resolves*len(w.log)+c.hosts {
-				t.Errorf("%d requests took %d resolutions", len(w.log), w.resolved)
-			}
+			assert.AtLeast(t, len(w.log), c.least, "requests, the address allows")
+			assert.AtMost(t, w.resolved, c.resolves*len(w.log)+c.hosts, len(w.log), "requests took resolutions")
 			checkInvariants(t, w.f)
 		})
 	}
@@ -121,13 +119,9 @@ func TestAddressMoves(t *testing.T) {
 	for _, r := range w.log {
 		at[r.address]++
 	}
-	if at[addressAt(2)] < 400 || at[addressAt(1)] < 430 {
-		t.Errorf("requests by address: %v", at)
-	}
+	assert.True(t, at[addressAt(2)] >= 400 && at[addressAt(1)] >= 430, "requests by address: %v", at)
 	w.run(0)
-	if len(w.f.limits.all) != 2 {
-		t.Errorf("%d addresses are kept", len(w.f.limits.all))
-	}
+	assert.Equal(t, len(w.f.limits.all), 2, "addresses are kept")
 }
 
 // TestSweep forgets addresses that nobody uses and that hold nothing.
@@ -139,19 +133,13 @@ func TestSweep(t *testing.T) {
 	w.f.Sweep(w.now)
 	w.run(30 * time.Second)
 	w.f.Sweep(w.now)
-	if len(w.f.limits.all) != 1 {
-		t.Fatalf("%d addresses while hosts use one", len(w.f.limits.all))
-	}
+	must.True(t, len(w.f.limits.all) == 1, "%d addresses while hosts use one", len(w.f.limits.all))
 	w.finish(time.Hour, time.Hour)
 	w.f.Sweep(w.now)
-	if len(w.f.limits.all) != 1 {
-		t.Error("an address is forgotten before its delay has passed")
-	}
+	assert.Equal(t, len(w.f.limits.all), 1, "an address is forgotten before its delay has passed")
 	w.run(2 * time.Minute)
 	w.f.Sweep(w.now)
-	if len(w.f.limits.all) != 0 {
-		t.Error("an address is kept for nobody")
-	}
+	assert.Equal(t, len(w.f.limits.all), 0, "an address is kept for nobody")
 }
 
 // TestAddressAfterRestart fetches nothing from an address before its delay has passed since the
@@ -162,9 +150,7 @@ func TestAddressAfterRestart(t *testing.T) {
 	w, _ := sharedAddress(t, o, 2, 3)
 	w.open()
 	w.run(10 * time.Minute)
-	if first := w.log[0].start.Sub(epoch); first < time.Minute {
-		t.Errorf("the first request to the address is %v after the start", first)
-	}
+	assert.AtLeast(t, w.log[0].start.Sub(epoch), time.Minute, "the first request to the address after the start")
 }
 
 // TestHostSideBySide fetches from hosts without delay side by side, until one fails: then there is
@@ -209,12 +195,8 @@ func TestHostSideBySide(t *testing.T) {
 		under[e.host] += e.d
 		side = max(side, under[e.host])
 	}
-	if side != 3 {
-		t.Errorf("at most %d requests to a host were under way together, want 3", side)
-	}
-	if len(w.pages()) < 2400 {
-		t.Errorf("%d pages, want 2400", len(w.pages()))
-	}
+	assert.Equal(t, side, 3, "at most requests to a host were under way together")
+	assert.AtLeast(t, len(w.pages()), 2400, "pages")
 }
 
 // checkShared holds the log to a limit of all requests with the same key.
@@ -286,9 +268,7 @@ func TestLimitsTogether(t *testing.T) {
 			w.finish(4*time.Hour, time.Hour)
 			w.checkManners()
 			w.checkShared(c.domain, domainOf)
-			if pages := len(w.pages()); pages != 6*7*12 {
-				t.Errorf("%d pages, want %d", pages, 6*7*12)
-			}
+			assert.Equal(t, len(w.pages()), 6*7*12, "pages")
 			w.f.Sweep(w.now.Add(24 * time.Hour))
 		})
 	}
@@ -303,9 +283,7 @@ func TestDomainLimitIsUsed(t *testing.T) {
 	w.open()
 	w.run(10 * time.Minute)
 	w.checkShared(o.Domain, domainOf)
-	if n, least := len(w.log), 3*545*95/100; n < least {
-		t.Errorf("%d requests, the domains allow %d", n, least)
-	}
+	assert.AtLeast(t, len(w.log), 3*545*95/100, "requests, the domains allow")
 	checkInvariants(t, w.f)
 }
 
@@ -348,9 +326,8 @@ func TestRanges(t *testing.T) {
 			return prefix
 		}
 	}
-	if n := w.checkShared(shared, in("203.0.1.0/24", false)); n != 3 {
-		t.Errorf("%d requests at a time in the shared range, it allows 3", n)
-	}
+	assert.Equal(t, w.checkShared(shared, in("203.0.1.0/24", false)), 3,
+		"requests at a time in the shared range, it allows 3")
 	w.checkShared(single, in("203.0.2.0/24", true))
 	w.checkShared(politeness.LimitOptions{InFlight: 1}, in("198.51.100.0/24", true))
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -18,9 +19,7 @@ func TestLoadFailed(t *testing.T) {
 	w.f.schedule(w.f.hosts.get(1), 0)
 	w.failEvery = 2
 	w.run(20 * time.Minute)
-	if w.loads < 4 || len(w.pages()) != 100 {
-		t.Errorf("%d loads, %d pages", w.loads, len(w.pages()))
-	}
+	assert.True(t, w.loads >= 4 && len(w.pages()) == 100, "%d loads, %d pages", w.loads, len(w.pages()))
 	if w.log[0].url != "http://a.test/robots.txt" {
 		t.Errorf("the robots job is lost: %v", w.log[0])
 	}
@@ -44,11 +43,7 @@ func TestCommittedWhileLoading(t *testing.T) {
 	w.open()
 	w.finish(time.Hour, time.Hour)
 	for u, n := range requested {
-		if n != 2 && u != "http://a.test/robots.txt" {
-			t.Errorf("%s was fetched %d times, want 2", u, n)
-		}
+		assert.True(t, n == 2 || u == "http://a.test/robots.txt", "%s was fetched %d times, want 2", u, n)
 	}
-	if len(requested) != 61 {
-		t.Errorf("%d URLs were fetched", len(requested))
-	}
+	assert.Equal(t, len(requested), 61, "URLs were fetched")
 }

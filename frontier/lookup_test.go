@@ -3,12 +3,12 @@ package frontier
 import (
 	"fmt"
 	"net/netip"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/amble-crawler/amble/internal/rules/optout"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
@@ -35,9 +35,7 @@ func TestLookupLists(t *testing.T) {
 		return list
 	}
 	for i := range 20 {
-		if list := take(100); list != knownNames {
-			t.Errorf("lookup %d is from line %d", i, list)
-		}
+		assert.Equal(t, take(100), knownNames, "lookup", i, "is from line")
 	}
 	for range 20 {
 		n.end(false)
@@ -47,35 +45,21 @@ func TestLookupLists(t *testing.T) {
 		got = append(got, take(100))
 	}
 	s, f := seedNames, failedNames
-	if want := []int{s, s, s, s, s, s, s, f, s, s, s, s, s, s, s, f}; !slices.Equal(got, want) {
-		t.Errorf("lines %v, want %v", got, want)
-	}
-	if list := take(18); list != -1 {
-		t.Errorf("with 16 guesses of 18 lookups under way another one is made from line %d", list)
-	}
+	assert.Slice(t, got, []int{s, s, s, s, s, s, s, f, s, s, s, s, s, s, s, f}, "lines")
+	assert.Equal(t, take(18), -1, "with 16 guesses of 18 lookups under way another one is made from line")
 	n.lists[knownNames] = append(n.lists[knownNames], &host{id: 7})
-	if list := take(18); list != knownNames {
-		t.Errorf("a known name has no lookup to spare: %d", list)
-	}
+	assert.Equal(t, take(18), knownNames, "a known name has no lookup to spare")
 	n.end(true)
-	if list := take(18); list != seedNames {
-		t.Errorf("line %d where one guess has ended", list)
-	}
+	assert.Equal(t, take(18), seedNames, "line where one guess has ended")
 	for range 15 {
 		n.end(true)
 	}
 	n.end(true)
 	n.end(false)
-	if n.inFlight+n.unproven != 0 {
-		t.Errorf("%d lookups, %d guesses", n.inFlight, n.unproven)
-	}
+	assert.Equal(t, n.inFlight+n.unproven, 0, n.inFlight, "lookups", n.unproven, "guesses")
 	for most := 1; most <= 2; most++ {
-		if list := take(most); list != seedNames {
-			t.Errorf("%d lookups at a time: line %d", most, list)
-		}
-		if list := take(most); list != -1 {
-			t.Errorf("%d lookups at a time: another one from line %d", most, list)
-		}
+		assert.Equal(t, take(most), seedNames, most, "lookups at a time: line")
+		assert.Equal(t, take(most), -1, most, "lookups at a time: another one from line")
 		n.end(true)
 	}
 }
@@ -109,18 +93,14 @@ func TestKnownNameNeverWaits(t *testing.T) {
 	w.add(dead...)
 	w.run(10 * time.Minute)
 	pages := len(w.pages())
-	if want := 10 * 603 / 11; pages < want-3 {
-		t.Errorf("%d pages in ten minutes, want %d", pages, want)
-	}
+	assert.AtLeast(t, pages, (10*603/11)-3, "pages in ten minutes")
 	again := 0
 	for _, l := range w.names {
 		if l.name == "live.test" {
 			again++
 		}
 	}
-	if again < 9 {
-		t.Errorf("its name was looked up %d times", again)
-	}
+	assert.AtLeast(t, again, 9, "its name was looked up times")
 }
 
 // TestSeedsAreLookedUpFirst: before names that pages link to.
@@ -138,9 +118,7 @@ func TestSeedsAreLookedUpFirst(t *testing.T) {
 	w.nameTime = time.Second
 	w.open()
 	w.run(time.Minute)
-	if len(w.names) < 40 {
-		t.Fatalf("%d lookups", len(w.names))
-	}
+	must.True(t, len(w.names) >= 40, "%d lookups", len(w.names))
 	late := 0
 	for i, l := range w.names[:40] {
 		var n int
@@ -149,9 +127,7 @@ func TestSeedsAreLookedUpFirst(t *testing.T) {
 			late++
 		}
 	}
-	if late > 0 {
-		t.Errorf("%d of 10 seeds were looked up late: %v", late, w.names)
-	}
+	assert.AtMost(t, late, 0, "of 10 seeds were looked up late", w.names)
 }
 
 // TestKnownAddresses: what is known without a lookup takes none, and comes at once: an address
@@ -174,9 +150,7 @@ func TestKnownAddresses(t *testing.T) {
 	w.add(urls("http://192.0.2.7/", 20)...)
 	w.open()
 	w.run(time.Minute)
-	if len(w.pages()) != 20 {
-		t.Errorf("%d pages of an address literal", len(w.pages()))
-	}
+	assert.Equal(t, len(w.pages()), 20, "pages of an address literal")
 	if o := w.state(t, "http://10.0.0.1/"); o.State != storage.Failed || o.Reason != 71 {
 		t.Errorf("an address that may not be reached: %+v", o)
 	}
@@ -184,17 +158,12 @@ func TestKnownAddresses(t *testing.T) {
 		w.run(5 * time.Minute)
 		w.add(fmt.Sprintf("http://10.0.0.1/%d", w.now.Unix()))
 		w.run(time.Second)
-		if o := w.state(t, fmt.Sprintf("http://10.0.0.1/%d", w.now.Unix()-1)); o.State != storage.Failed {
-			t.Errorf("a later URL of that address: %+v", o)
-		}
+		assert.Equal(t, w.state(t, fmt.Sprintf("http://10.0.0.1/%d", w.now.Unix()-1)).State, storage.Failed,
+			"a later URL of that address")
 	}
-	if len(w.names) != 1 || !strings.HasPrefix(w.names[0].name, "slow") {
-		t.Errorf("looked up: %v", w.names)
-	}
+	assert.True(t, len(w.names) == 1 && strings.HasPrefix(w.names[0].name, "slow"), "looked up: %v", w.names)
 	w.run(3 * time.Hour)
-	if len(w.pages()) != 22 {
-		t.Errorf("%d pages", len(w.pages()))
-	}
+	assert.Equal(t, len(w.pages()), 22, "pages")
 }
 
 // TestNoLookupBeforeItsTime: a name that does not exist is not looked up again before the time that
@@ -219,9 +188,7 @@ func TestNoLookupBeforeItsTime(t *testing.T) {
 		w.run(10 * time.Minute)
 		w.add("http://dead.test/more")
 		w.run(50 * time.Minute)
-		if n := len(w.pages()); n < 2500 {
-			t.Errorf("%d active hosts: %d pages of the other host", active, n)
-		}
+		assert.AtLeast(t, len(w.pages()), 2500, active, "active hosts pages of the other host")
 		var last time.Time
 		n := 0
 		for _, l := range w.names {
@@ -233,9 +200,7 @@ func TestNoLookupBeforeItsTime(t *testing.T) {
 			}
 			last, n = l.at, n+1
 		}
-		if n != int(o.MaxAttempts) {
-			t.Errorf("%d active hosts: looked up %d times, want %d", active, n, o.MaxAttempts)
-		}
+		assert.Equal(t, n, int(o.MaxAttempts), active, "active hosts: looked up times", o.MaxAttempts)
 		for _, u := range append(urls("http://dead.test/", 3), "http://dead.test/more") {
 			if o := w.state(t, u); o.State != storage.Failed || o.Reason != 70 {
 				t.Errorf("%d active hosts: %s is %+v", active, u, o)
@@ -264,9 +229,8 @@ func TestFailedNamesWait(t *testing.T) {
 	seen := map[string]bool{}
 	for i, l := range w.names {
 		if seen[l.name] = true; len(seen) == hosts {
-			if again := i + 1 - hosts; again > hosts/failedTurn+hosts/20 {
-				t.Errorf("%d lookups of names that led nowhere before all %d others", again, hosts)
-			}
+			assert.AtMost(t, i+1-hosts, hosts/failedTurn+hosts/20, "lookups of names that led nowhere before all",
+				hosts, "others")
 			return
 		}
 	}
@@ -296,9 +260,8 @@ func TestNamesWithoutAddress(t *testing.T) {
 					t.Fatalf("%s: %+v, want %v because of %v", u, o, c.state, c.report.Reason)
 				}
 			}
-			if len(w.log) > 0 || w.resolved > c.resolved {
-				t.Errorf("%d requests, %d resolutions", len(w.log), w.resolved)
-			}
+			assert.True(t, len(w.log) == 0 && w.resolved <= c.resolved, "%d requests, %d resolutions", len(w.log),
+				w.resolved)
 			if !w.f.Finished(w.now, time.Hour) {
 				t.Errorf("not finished: %v", w.f.hostStates())
 			}
@@ -321,9 +284,7 @@ func TestNameComesBack(t *testing.T) {
 		}
 		w.open()
 		w.finish(24*time.Hour, 24*time.Hour)
-		if len(w.pages()) != 10 {
-			t.Errorf("%+v: %d pages", report, len(w.pages()))
-		}
+		assert.Equal(t, len(w.pages()), 10, report, "pages")
 	}
 }
 
@@ -355,12 +316,9 @@ func TestOtherAddress(t *testing.T) {
 			six++
 		}
 	}
-	if six != 1 || len(w.pages()) != 10 {
-		t.Errorf("%d requests to the address that does not answer, %d pages", six, len(w.pages()))
-	}
-	if len(every) < 2 || every[0] || !every[1] {
-		t.Errorf("both families wanted: %t", every)
-	}
+	assert.True(t, six == 1 && len(w.pages()) == 10, "%d requests to the address that does not answer, %d pages", six,
+		len(w.pages()))
+	assert.True(t, len(every) >= 2 && !every[0] && every[1], "both families wanted: %t", every)
 }
 
 // TestBothFamilies: a lookup after one that failed is for both families, and so is every lookup while
@@ -387,9 +345,8 @@ func TestBothFamilies(t *testing.T) {
 		}
 		w.open()
 		w.run(time.Hour)
-		if len(every) < 2 || fmt.Sprint(every[:2]) != c.want {
-			t.Errorf("%s: both families wanted: %t, want %s", name, every, c.want)
-		}
+		assert.True(t, len(every) >= 2 && fmt.Sprint(every[:2]) == c.want, "%s: both families wanted: %t, want %s",
+			name, every, c.want)
 	}
 }
 
@@ -404,13 +361,9 @@ func TestResolvers(t *testing.T) {
 	w.nameTime = time.Second
 	w.open()
 	for w.step(epoch.Add(time.Minute)) {
-		if w.lookups > 3 {
-			t.Fatalf("%d names are being looked up", w.lookups)
-		}
+		must.True(t, w.lookups <= 3, "%d names are being looked up", w.lookups)
 	}
-	if len(w.pages()) != 50 {
-		t.Errorf("%d pages", len(w.pages()))
-	}
+	assert.Equal(t, len(w.pages()), 50, "pages")
 }
 
 // TestAddressIsUsedForItsTime: a host that moves is fetched from at its new address when the old

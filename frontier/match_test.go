@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
@@ -45,24 +46,16 @@ func TestHeavyRobots(t *testing.T) {
 	}
 	w.open()
 	w.finish(10*time.Minute, time.Hour)
-	if w.matches != 40 {
-		t.Errorf("%d verdicts came from workers, want 40", w.matches)
-	}
+	assert.Equal(t, w.matches, 40, "verdicts came from workers")
 	served := w.served()
 	for i := range 20 {
-		if n := served[fmt.Sprintf("good%d.test", i)]; n != 5 {
-			t.Errorf("good%d.test had %d pages fetched", i, n)
-		}
+		assert.Equal(t, served[fmt.Sprintf("good%d.test", i)], 5, "good", i, "test pages fetched")
 	}
 	rules := robots.Compile([]byte(heavy), "amble")
 	for _, u := range w.pages() {
-		if strings.Contains(u, "heavy") && !rules.MatchURL(u).Allowed {
-			t.Errorf("%s was fetched", u)
-		}
+		assert.True(t, !strings.Contains(u, "heavy") || rules.MatchURL(u).Allowed, "%s was fetched", u)
 	}
-	if n := len(w.pages()); n != want+20 {
-		t.Errorf("%d pages, want %d", n, want+20)
-	}
+	assert.Equal(t, len(w.pages()), want+20, "pages")
 	w.checkManners()
 }
 
@@ -111,13 +104,9 @@ func TestMatchThatPanics(t *testing.T) {
 		}
 	}
 	w.finish(time.Minute, time.Hour)
-	if got := w.pages(); !slices.Equal(got, []string{"http://a.test/y"}) {
-		t.Errorf("pages %v", got)
-	}
+	assert.Slice(t, w.pages(), []string{"http://a.test/y"}, "pages")
 	crashed := func(o storage.Outcome) bool {
 		return o.State == storage.Failed && o.Reason == storage.ReasonCrash
 	}
-	if !slices.ContainsFunc(ends, crashed) {
-		t.Errorf("outcomes %+v", ends)
-	}
+	assert.True(t, slices.ContainsFunc(ends, crashed), "outcomes %+v", ends)
 }

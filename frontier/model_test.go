@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/politeness"
@@ -278,9 +279,7 @@ func (m *model) lookUp(l Lease) ResolveReport {
 // begins checks that a request may be made.
 func (m *model) begins(l Lease) {
 	delay := max(m.o.Politeness.Delay, l.Delay)
-	if l.Delay >= 0 && l.Delay < m.o.Politeness.Delay {
-		m.rt.Fatalf("%s is fetched with a delay of %v", l.URL, l.Delay)
-	}
+	must.True(m.rt, l.Delay < 0 || l.Delay >= m.o.Politeness.Delay, "%s is fetched with a delay of %v", l.URL, l.Delay)
 	if l.Kind != Page {
 		return
 	}
@@ -325,9 +324,8 @@ func (m *model) commits(b *storage.Batch) {
 		u, err := m.store.URL(d.Host, d.Ordinal)
 		m.must(err)
 		before, known := m.known[u.String()]
-		if !known || before != storage.Queued && before != storage.Retrying {
-			m.rt.Fatalf("%s has an outcome (%v) after its last (%v)", u, d.Outcome.State, before)
-		}
+		must.True(m.rt, known && (before == storage.Queued || before == storage.Retrying),
+			"%s has an outcome (%v) after its last (%v)", u, d.Outcome.State, before)
 		m.known[u.String()] = d.Outcome.State
 		delete(m.uncommitted, u.String())
 	}
@@ -348,25 +346,18 @@ func (m *model) checkEnd() {
 			case storage.Queued, storage.Retrying:
 				m.rt.Errorf("%s is %v in the end", u, o.State)
 			case storage.Failed, storage.Denied, storage.Excluded:
-				if o.Reason == storage.ReasonNone || o.At.IsZero() {
-					m.rt.Errorf("%s is %v without a reason", u, o.State)
-				}
+				assert.True(m.rt, o.Reason != storage.ReasonNone && !o.At.IsZero(), "%s is %v without a reason", u,
+					o.State)
 			default:
-				if m.tries[u] == 0 {
-					m.rt.Errorf("%s is %v and was never fetched", u, o.State)
-				}
+				assert.Not(m.rt, m.tries[u], 0, u, "is", o.State, "and was never fetched")
 			}
 		})
 		return err
 	}))
-	if n != len(m.known) {
-		m.rt.Errorf("%d URLs are on the disk, %d were added", n, len(m.known))
-	}
+	assert.Equal(m.rt, n, len(m.known), "URLs are on the disk were added")
 	m.must(m.store.Check(context.Background(), func(f storage.Finding) { m.rt.Error(f.Text) }))
 	for state, n := range m.f.hostStates() {
-		if state != empty {
-			m.rt.Errorf("%d hosts are %s in the end", n, state)
-		}
+		assert.Equal(m.rt, state, empty, n, "hosts in the end")
 	}
 }
 

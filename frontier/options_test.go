@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/politeness"
@@ -31,9 +32,7 @@ func TestChangeOfHostsThatAreNotInMemory(t *testing.T) {
 		t.Helper()
 		for id, d := range want {
 			v, _ := f.View(id)
-			if got := v.Next.Sub(now); got.Round(time.Second) != d {
-				t.Errorf("host %d waits %v, want %v (%s)", id, got, d, v.State)
-			}
+			assert.Equal(t, v.Next.Sub(now).Round(time.Second), d, "host", id, "waits", v.State)
 		}
 	}
 	waits(map[storage.HostID]time.Duration{1: time.Hour, 2: time.Hour, 3: 9 * time.Hour, 4: 7 * time.Hour})
@@ -48,9 +47,7 @@ func TestChangeOfHostsThatAreNotInMemory(t *testing.T) {
 		4: 7 * time.Hour})
 
 	f.Change(Change{Live: Live{Politeness: o.Politeness, HostBudget: 5}}, now)
-	if n := f.hostStates()[overBudget]; n != 4 {
-		t.Errorf("%d hosts have no budget left, want 4", n)
-	}
+	assert.Equal(t, f.hostStates()[overBudget], 4, "hosts have no budget left")
 	f.Change(Change{Live: Live{Politeness: o.Politeness}}, now)
 	waits(map[storage.HostID]time.Duration{1: time.Hour, 2: time.Hour, 3: 9 * time.Hour, 4: 7 * time.Hour})
 }
@@ -65,9 +62,7 @@ func TestOptionsValidate(t *testing.T) {
 	} {
 		o := DefaultOptions()
 		change(&o)
-		if _, err := New(o, NewScope(ModeAny, nil, nil), epoch); err == nil {
-			t.Errorf("%s: no error", name)
-		}
+		assert.Fails(New(o, NewScope(ModeAny, nil, nil), epoch))(t, nil, name, "no error")
 	}
 }
 
@@ -120,9 +115,7 @@ func TestOverridesOfHosts(t *testing.T) {
 		"x.b.example.com": 100 * time.Millisecond, "fast.example": 100 * time.Millisecond,
 		"slow.example": 7 * time.Second,
 	} {
-		if gaps[name] != want {
-			t.Errorf("%s was fetched from with gaps of %v, want %v", name, gaps[name], want)
-		}
+		assert.Equal(t, gaps[name], want, name, "was fetched from with gaps of")
 	}
 	served := w.served()
 	if served["small.example"] != 3 || served["www.example.com"] != 0 {
@@ -139,9 +132,7 @@ func TestChangeOfHours(t *testing.T) {
 		t.Fatal(err)
 	}
 	f, err := New(o, NewScope(ModeAny, nil, nil), now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	held := politeness.State{LastEnd: now, Holds: []politeness.Hold{{Until: now.Add(11 * time.Hour),
 		Length: 11 * time.Hour, Reason: politeness.ReasonRetryAfter}}}
 	for id, state := range map[storage.HostID]politeness.State{1: {LastEnd: now.Add(-time.Hour)}, 2: held} {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/rules/optout"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -56,10 +57,7 @@ func TestOptOutOfOrigin(t *testing.T) {
 			other++
 		}
 	}
-	if covered == 0 || other != 41 {
-		t.Errorf("%d pages of the origin were fetched before, and %d of the other one", covered, other)
-	}
-	if got := excluded[0] + excluded[1]; got != 41-covered {
-		t.Errorf("%d URLs were excluded, want %d", got, 41-covered)
-	}
+	assert.True(t, covered != 0 && other == 41, "%d pages of the origin were fetched before, and %d of the other one",
+		covered, other)
+	assert.Equal(t, excluded[0]+excluded[1], 41-covered, "URLs were excluded")
 }

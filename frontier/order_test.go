@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -46,9 +47,7 @@ func TestOrderByPriority(t *testing.T) {
 	w.open()
 	w.finish(time.Hour, time.Hour)
 	want := slices.Concat(high[5:], other, high[:5], normal, low[5:], low[:5])
-	if got := w.pages(); !slices.Equal(got, want) {
-		t.Errorf("fetched\n%v, want\n%v", got, want)
-	}
+	assert.Slice(t, w.pages(), want, "fetched")
 	w.checkManners()
 }
 
@@ -65,10 +64,9 @@ func TestPriorityFoundLater(t *testing.T) {
 		w.finish(time.Hour, time.Hour)
 		pages := w.pages()
 		first := slices.Index(pages, "http://a.test/high0")
-		if first > before+2 || pages[first+99] != "http://a.test/high99" {
-			t.Errorf("%d ordinary URLs: after %d pages 100 of a priority were added, and fetched from page %d on",
-				ordinary, before, first)
-		}
+		assert.True(t, first <= before+2 && pages[first+99] == "http://a.test/high99",
+			"%d ordinary URLs: after %d pages 100 of a priority were added, and fetched from page %d on", ordinary,
+			before, first)
 	}
 }
 
@@ -104,9 +102,7 @@ func TestPriorityPutBack(t *testing.T) {
 	w.open()
 	w.finish(time.Hour, time.Hour)
 	want := []string{"http://a.test/high0", "http://a.test/high0", "http://a.test/high1", "http://a.test/high2"}
-	if got := w.pages(); !slices.Equal(got, want) {
-		t.Errorf("fetched %v, want %v", got, want)
-	}
+	assert.Slice(t, w.pages(), want, "fetched")
 }
 
 // What a page of the default priority brings goes before URLs of a lower one, though it is not on
@@ -127,9 +123,7 @@ func TestLowPriorityWaitsForDiscoveries(t *testing.T) {
 		w.open()
 		w.finish(time.Hour, time.Hour)
 		want := append(numbered("http://a.test/n", 6), "http://a.test/low")
-		if got := w.pages(); !slices.Equal(got, want) {
-			t.Errorf("fetched %v, want %v", got, want)
-		}
+		assert.Slice(t, w.pages(), want, "fetched")
 	}
 }
 
@@ -157,13 +151,9 @@ func TestDueBehindHeld(t *testing.T) {
 	w.add("https://a.test/1", "https://a.test/2")
 	w.run(5 * time.Minute)
 	for _, u := range []string{"https://a.test/1", "https://a.test/2"} {
-		if s := w.state(t, u).State; s != storage.Fetched {
-			t.Errorf("%s is %v", u, s)
-		}
+		assert.Equal(t, w.state(t, u).State, storage.Fetched, u)
 	}
-	if again := w.loads - loads; again > 20 {
-		t.Errorf("%d loads in five minutes", again)
-	}
+	assert.AtMost(t, w.loads-loads, 20, "loads in five minutes")
 }
 
 // TestManyDue has many more retries due than are held in memory: they follow each other as fast as
@@ -261,9 +251,8 @@ func TestTurnsOfUntriedHosts(t *testing.T) {
 				runs++
 			}
 		}
-		if tarpits == 0 && runs < hosts/2 || tarpits > 0 && runs > hosts/100 {
-			t.Errorf("1 tarpit in %d: %d of %d hosts had requests in a row", tarpits, runs, hosts)
-		}
+		assert.True(t, (tarpits != 0 || runs >= hosts/2) && (tarpits <= 0 || runs <= hosts/100),
+			"1 tarpit in %d: %d of %d hosts had requests in a row", tarpits, runs, hosts)
 	}
 }
 

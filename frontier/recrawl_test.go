@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/rules/recrawl"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -46,13 +47,9 @@ func TestRecrawls(t *testing.T) {
 					requested[u]++
 				}
 				for u, n := range requested {
-					if n < 9 || n > 10 {
-						t.Errorf("%s was fetched %d times in ten intervals", u, n)
-					}
+					assert.True(t, n >= 9 && n <= 10, "%s was fetched %d times in ten intervals", u, n)
 				}
-				if len(requested) != 3 {
-					t.Errorf("fetched: %v", requested)
-				}
+				assert.Equal(t, len(requested), 3, "fetched", requested)
 				w.checkManners()
 			})
 		}
@@ -82,9 +79,7 @@ func TestRecrawlBudget(t *testing.T) {
 			late++
 		}
 	}
-	if late != 2 {
-		t.Errorf("%d of 2 new URLs were fetched while recrawls waited for the budget", late)
-	}
+	assert.Equal(t, late, 2, "of 2 new URLs were fetched while recrawls waited for the budget")
 	w.checkManners()
 }
 
@@ -108,9 +103,8 @@ func TestBudgetChanges(t *testing.T) {
 		w.run(97 * time.Second)
 		allowed += aMinute * 97 / 60
 		made := len(w.pages()) - 40
-		if float64(made) > allowed || float64(made) < allowed-3 {
-			t.Fatalf("%d recrawls after %d changes, the budgets have allowed %.1f", made, n+1, allowed)
-		}
+		must.True(t, !(float64(made) > allowed) && !(float64(made) < allowed-3),
+			"%d recrawls after %d changes, the budgets have allowed %.1f", made, n+1, allowed)
 		if aMinute == 0 && len(w.pages()) > before {
 			t.Fatalf("%d recrawls without a budget", len(w.pages())-before)
 		}
@@ -157,10 +151,9 @@ func TestOverBudget(t *testing.T) {
 			for i := len(s.spare) - n; i < len(s.spare); i++ {
 				spare, late = spare+s.spare[i]/float64(n), late+s.late[i]/float64(n)
 			}
-			if n < 12 || spare < c.spare-c.excess || spare > c.spare+c.excess || late < c.late[0] || late > c.late[1] {
-				t.Errorf("room for %.2f more, recrawls late by %.2f of their wait (%d of %d)",
-					spare, late, n, len(s.spare))
-			}
+			assert.True(t, n >= 12 && !(spare < c.spare-c.excess) && !(spare > c.spare+c.excess) &&
+				!(late < c.late[0]) && !(late > c.late[1]),
+				"room for %.2f more, recrawls late by %.2f of their wait (%d of %d)", spare, late, n, len(s.spare))
 		})
 	}
 }
@@ -263,17 +256,12 @@ func TestGonePages(t *testing.T) {
 	}
 	w.open()
 	w.run(90 * 24 * time.Hour)
-	if len(gone) != 5 || gone[1]-gone[0] < 24*time.Hour {
-		t.Fatalf("a page that is gone was fetched at %v", gone)
-	}
+	must.True(t, len(gone) == 5 && gone[1]-gone[0] >= 24*time.Hour, "a page that is gone was fetched at %v", gone)
 	for i := 2; i < len(gone); i++ {
-		if gone[i]-gone[i-1] < 2*(gone[i-1]-gone[i-2])-time.Minute {
-			t.Errorf("a page that is gone was fetched at %v", gone)
-		}
+		assert.AtLeast(t, gone[i]-gone[i-1], 2*(gone[i-1]-gone[i-2])-time.Minute, "a page that is gone was fetched at",
+			gone)
 	}
-	if back < 300 {
-		t.Errorf("a page that was back was fetched %d times in 88 days", back)
-	}
+	assert.AtLeast(t, back, 300, "a page that was back was fetched times in 88 days")
 }
 
 // TestCrashedPage: a page at which a worker panicked is not visited again, whatever the plan says.
@@ -293,9 +281,7 @@ func TestCrashedPage(t *testing.T) {
 	}
 	w.open()
 	w.run(90 * 24 * time.Hour)
-	if visits["/crashes"] != 2 || visits["/fine"] < 300 {
-		t.Errorf("visits: %v", visits)
-	}
+	assert.True(t, visits["/crashes"] == 2 && visits["/fine"] >= 300, "visits: %v", visits)
 }
 
 // TestChangefreq: of pages that were visited once, those that change often according to their

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/politeness"
@@ -47,9 +48,8 @@ func TestRulesChange(t *testing.T) {
 	body = "User-agent: *\nDisallow: /x/5"
 	w.run(15 * time.Minute)
 	changes := w.f.TakeRechecks()
-	if len(changes) != 1 || changes[0].Host != 1 || !changes[0].Rules.Match("/x/1").Allowed {
-		t.Errorf("rechecks: %+v", changes)
-	}
+	assert.True(t, len(changes) == 1 && changes[0].Host == 1 && changes[0].Rules.Match("/x/1").Allowed, "rechecks: %+v",
+		changes)
 	changed := false
 	for _, r := range w.log[1:] {
 		switch {
@@ -61,13 +61,10 @@ func TestRulesChange(t *testing.T) {
 			t.Fatalf("%v: delay %v", r, r.delay)
 		}
 	}
-	if !changed {
-		t.Error("robots.txt was not fetched again")
-	}
+	assert.True(t, changed, "robots.txt was not fetched again")
 	for _, r := range w.log[1:] {
-		if r.kind == Robots && r.start.Sub(epoch) > 9*time.Minute+30*time.Second {
-			t.Errorf("%v: it should be fetched again before it expires", r)
-		}
+		assert.True(t, r.kind != Robots || r.start.Sub(epoch) <= 9*time.Minute+30*time.Second,
+			"%v: it should be fetched again before it expires", r)
 		if r.kind == Robots {
 			break
 		}
@@ -84,18 +81,12 @@ func TestClosedSiteEnds(t *testing.T) {
 	}
 	w.open()
 	w.finish(2*time.Hour, time.Hour)
-	if len(w.log) > 9 || len(w.pages()) > 0 {
-		t.Errorf("fetched %v", w.log)
-	}
+	assert.True(t, len(w.log) <= 9 && len(w.pages()) == 0, "fetched %v", w.log)
 	var postponed []View
 	w.f.Waiting(w.now, func(h View) { postponed = append(postponed, h) })
-	if len(postponed) != 1 || postponed[0].Left != 1 || postponed[0].Robots != robots.ReasonRule ||
-		!postponed[0].Until.After(w.now) {
-		t.Errorf("postponed: %+v", postponed)
-	}
-	if o := w.state(t, "http://a.test/1"); o.State != storage.Queued {
-		t.Errorf("the URL is %v", o.State)
-	}
+	assert.True(t, len(postponed) == 1 && postponed[0].Left == 1 && postponed[0].Robots == robots.ReasonRule &&
+		postponed[0].Until.After(w.now), "postponed: %+v", postponed)
+	assert.Equal(t, w.state(t, "http://a.test/1").State, storage.Queued, "the URL")
 }
 
 // TestRefused records the outcomes of URLs that may not be fetched without a request.
@@ -137,9 +128,8 @@ func TestRefused(t *testing.T) {
 			w.open()
 			w.finish(time.Minute, time.Hour)
 			got := w.state(t, c.url)
-			if got.State != c.want.State || got.Reason != c.want.Reason || got.Line != c.want.Line || got.At.IsZero() {
-				t.Errorf("%+v, want %+v", got, c.want)
-			}
+			assert.True(t, got.State == c.want.State && got.Reason == c.want.Reason && got.Line == c.want.Line &&
+				!got.At.IsZero(), "%+v, want %+v", got, c.want)
 			if requested := len(w.pages()) > 0; requested != (c.want.State == storage.Fetched) {
 				t.Errorf("fetched %q", w.pages())
 			}
@@ -174,9 +164,8 @@ func TestRobotsUnreachableForAMonth(t *testing.T) {
 			t.Fatalf("%d pages before thirty days", n)
 		}
 		w.run(3 * 24 * time.Hour)
-		if n := len(pagesAt(w, 8080)); (n > 0) != other {
-			t.Errorf("another origin can be reached: %t; %d pages were fetched after thirty days", other, n)
-		}
+		assert.Equal(t, (len(pagesAt(w, 8080)) > 0), other,
+			"another origin can be reached pages were fetched after thirty days")
 	}
 }
 
@@ -214,9 +203,7 @@ func TestVisitTimeAndRates(t *testing.T) {
 	for i, r := range w.log {
 		minute := r.start.Hour()*60 + r.start.Minute()
 		if r.kind == Page || i > 0 {
-			if minute < 22*60 && minute >= 4*60 {
-				t.Fatalf("%v is outside of the hours: %v", r, r.start)
-			}
+			must.True(t, minute >= 22*60 || minute < 4*60, "%v is outside of the hours: %v", r, r.start)
 		}
 		if gap := r.start.Sub(before.end); i > 1 && minute < 2*60 && gap < 5*time.Minute {
 			t.Fatalf("%v comes %v after the one before", r, gap)
@@ -252,13 +239,9 @@ func TestCrawlDelayOfQuietOrigin(t *testing.T) {
 	requests := len(w.log)
 	w.finish(time.Hour, time.Hour)
 	for _, r := range w.log[requests:] {
-		if r.delay != 20*time.Second {
-			t.Fatalf("%v: delay %v", r, r.delay)
-		}
+		must.True(t, r.delay == 20*time.Second, "%v: delay %v", r, r.delay)
 	}
-	if len(w.pages()) != 11 {
-		t.Errorf("fetched %q", w.pages())
-	}
+	assert.Equal(t, len(w.pages()), 11, "fetched", w.pages())
 }
 
 // TestDecide: what the frontier remembers of a decision never differs from the decision of the
@@ -282,13 +265,11 @@ func TestDecide(t *testing.T) {
 				remembered++
 			}
 			got := f.decide(&turn{now: now, at: f.instant(now), polite: politeness.Explanation{Delay: delay}}, q)
-			if got.Kind != want.Kind || got.RefreshDue != want.RefreshDue {
-				t.Errorf("%v after %d h, delay %v: %+v, want %+v", class, i, delay, got, want)
-			}
+			assert.True(t, got.Kind == want.Kind && got.RefreshDue == want.RefreshDue,
+				"%v after %d h, delay %v: %+v, want %+v", class, i, delay, got, want)
 		}
-		if (remembered == 0) != (class == robots.ClassUnreachable) {
-			t.Errorf("%v: %d decisions are remembered", class, remembered)
-		}
+		assert.Equal(t, (remembered == 0), (class == robots.ClassUnreachable), class, remembered,
+			"decisions are remembered")
 	}
 }
 
@@ -311,9 +292,8 @@ func TestDecideAfterClockIsSet(t *testing.T) {
 		for _, now := range []time.Time{at(2 * time.Minute), at(after)} {
 			f.readClock(now)
 			d := f.decide(&turn{now: now, at: f.instant(now)}, q)
-			if now.Equal(at(after)) && d.Kind != want {
-				t.Errorf("%v after the start: %v, want %v", after, d.Kind, want)
-			}
+			assert.True(t, !now.Equal(at(after)) || d.Kind == want, "%v after the start: %v, want %v", after, d.Kind,
+				want)
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
@@ -33,9 +35,7 @@ func TestURLsOfHostWithRobotsJob(t *testing.T) {
 	w.checkManners()
 	pages := w.pages()
 	slices.Sort(pages)
-	if want := []string{"http://a.test/1", "http://b.test/2"}; !slices.Equal(pages, want) {
-		t.Errorf("fetched %q, want %q", pages, want)
-	}
+	assert.Slice(t, pages, []string{"http://a.test/1", "http://b.test/2"}, "fetched")
 	for _, u := range []string{"http://a.test/closed", "http://b.test/closed"} {
 		if o := w.state(t, u); o.State != storage.Denied || o.Reason != storage.ReasonRobots || o.Line != 2 {
 			t.Errorf("%s: %+v", u, o)
@@ -69,20 +69,14 @@ func TestRobotsOfUnknownHost(t *testing.T) {
 		w.run(c.after)
 		record, err := robots.DecodeRecord(w.disk.(*memory).policies[weburl.Origin{Scheme: "http", Host: "a.test",
 			Port: 80}])
-		if err != nil || record.Class != robots.ClassUnreachable || record.Failures < c.failures {
-			t.Errorf("after %v the robots.txt is %+v, %v", c.after, record, err)
-		}
+		assert.True(t, err == nil && record.Class == robots.ClassUnreachable && record.Failures >= c.failures,
+			"after %v the robots.txt is %+v, %v", c.after, record, err)
 	}
-	if len(w.pages()) > 0 {
-		t.Fatalf("fetched %q without robots.txt", w.pages())
-	}
-	if !w.f.Finished(w.now, 5*time.Minute) || w.f.Finished(w.now, time.Hour) {
-		t.Error("the crawl should have finished for whoever waits five minutes, and not for whoever waits an hour")
-	}
+	must.True(t, len(w.pages()) == 0, "fetched %q without robots.txt", w.pages())
+	assert.True(t, w.f.Finished(w.now, 5*time.Minute) && !w.f.Finished(w.now, time.Hour),
+		"the crawl should have finished for whoever waits five minutes, and not for whoever waits an hour")
 	w.finish(2*time.Hour, 3*time.Hour)
-	if len(w.pages()) != 1 {
-		t.Errorf("fetched %q", w.pages())
-	}
+	assert.Equal(t, len(w.pages()), 1, "fetched", w.pages())
 }
 
 // TestRobotsJobsNeedNoRoom lets all hosts that may be active wait for another.
@@ -99,9 +93,7 @@ func TestRobotsJobsNeedNoRoom(t *testing.T) {
 	}
 	w.open()
 	w.finish(10*time.Minute, time.Hour)
-	if len(w.pages()) != 4 {
-		t.Errorf("fetched %q", w.pages())
-	}
+	assert.Equal(t, len(w.pages()), 4, "fetched", w.pages())
 }
 
 // TestRedirectedRulesAreShared: http redirects to the robots.txt of https on the same host. One
@@ -124,12 +116,9 @@ func TestRedirectedRulesAreShared(t *testing.T) {
 			files[r.url]++
 		}
 	}
-	if files["http://h.test/robots.txt"] != 1 || files["https://h.test/robots.txt"] != 1 {
-		t.Errorf("requests for robots.txt: %v, want one of each", files)
-	}
-	if pages := w.pages(); len(pages) != 2 {
-		t.Errorf("fetched %v", pages)
-	}
+	assert.True(t, files["http://h.test/robots.txt"] == 1 && files["https://h.test/robots.txt"] == 1,
+		"requests for robots.txt: %v, want one of each", files)
+	assert.Equal(t, len(w.pages()), 2, "fetched")
 	w.checkManners()
 }
 
@@ -159,9 +148,7 @@ func TestJobsOfOthers(t *testing.T) {
 	w.open()
 	w.finish(24*time.Hour, 24*time.Hour)
 	w.checkManners()
-	if n := len(w.pages()); n != pages+others {
-		t.Errorf("%d pages", n)
-	}
+	assert.Equal(t, len(w.pages()), pages+others, "pages")
 	own, served, total := 4, 0, 0
 	for _, r := range w.log {
 		switch {
@@ -170,16 +157,14 @@ func TestJobsOfOthers(t *testing.T) {
 			own++
 			total++
 		default:
-			if own < jobShare-1 && total < pages {
-				t.Errorf("a job of another host after %d requests of its own, %d in all", own, total)
-			}
+			assert.True(t, own >= jobShare-1 || total >= pages,
+				"a job of another host after %d requests of its own, %d in all", own, total)
 			own = 0
 			served++
 		}
 	}
-	if served != others || waiting != maxJobs {
-		t.Errorf("%d jobs were served, up to %d waited; want %d and %d", served, waiting, others, maxJobs)
-	}
+	assert.True(t, served == others && waiting == maxJobs, "%d jobs were served, up to %d waited; want %d and %d",
+		served, waiting, others, maxJobs)
 }
 
 // TestOwnJobsComeFirst: a host that redirects to itself does not wait behind others.
@@ -208,13 +193,9 @@ func TestOwnJobsComeFirst(t *testing.T) {
 			at = append(at, i)
 		}
 	}
-	if len(at) != 2 {
-		t.Fatalf("%v", w.log)
-	}
+	must.True(t, len(at) == 2, "%v", w.log)
 	for _, r := range w.log[at[0]+1 : at[1]] {
-		if r.host == "b.test" {
-			t.Errorf("%v was fetched before the host's own", r)
-		}
+		assert.Not(t, r.host, "b.test", r, "was fetched before the host's own")
 	}
 }
 

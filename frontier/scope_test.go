@@ -7,6 +7,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/rules/optout"
 	"github.com/amble-crawler/amble/internal/rules/seeds"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -47,9 +48,7 @@ func TestScope(t *testing.T) {
 			exclude = []*regexp.Regexp{regexp.MustCompile(`/print/`)}
 		}
 		s := NewScope(c.mode, include, exclude, mustURL(t, seed))
-		if got := s.Check(mustURL(t, c.url), seeds.Ref{}); got != c.want {
-			t.Errorf("mode %d: %s is %q, want %q", c.mode, c.url, got, c.want)
-		}
+		assert.Equal(t, s.Check(mustURL(t, c.url), seeds.Ref{}), c.want, "mode", c.mode, c.url)
 	}
 }
 
@@ -59,9 +58,7 @@ func TestScopeAddresses(t *testing.T) {
 		"http://192.0.2.7:8080/a": InScope, "http://192.0.2.8/": OutOfSeeds, "http://9.0.2.7/": OutOfSeeds,
 		"http://[2001:db8::1]:81/": InScope, "http://[2001:db8::2]/": OutOfSeeds,
 	} {
-		if got := s.Check(mustURL(t, url), seeds.Ref{}); got != want {
-			t.Errorf("%s is %q, want %q", url, got, want)
-		}
+		assert.Equal(t, s.Check(mustURL(t, url), seeds.Ref{}), want, url)
 	}
 }
 
@@ -70,25 +67,18 @@ func TestScopeWith(t *testing.T) {
 	narrow := NewScope(ModeHost, nil, []*regexp.Regexp{regexp.MustCompile("secret")}, mustURL(t, "http://a.test/"))
 	wide := with(narrow, mustURL(t, "http://b.test/"))
 	b := mustURL(t, "http://b.test/x")
-	if narrow.Check(b, seeds.Ref{}) != OutOfSeeds || wide.Check(b, seeds.Ref{}) != InScope ||
-		wide.Check(mustURL(t, "http://a.test/"), seeds.Ref{}) != InScope {
-		t.Error("With changed the wrong scope")
-	}
-	if wide.Check(mustURL(t, "http://b.test/secret"), seeds.Ref{}) != IsExcluded {
-		t.Error("With forgot what is excluded")
-	}
+	assert.True(t, narrow.Check(b, seeds.Ref{}) == OutOfSeeds && wide.Check(b, seeds.Ref{}) == InScope &&
+		wide.Check(mustURL(t, "http://a.test/"), seeds.Ref{}) == InScope, "With changed the wrong scope")
+	assert.Equal(t, wide.Check(mustURL(t, "http://b.test/secret"), seeds.Ref{}), IsExcluded,
+		"With forgot what is excluded")
 }
 
 func TestParseMode(t *testing.T) {
 	for name, want := range map[string]Mode{"host": ModeHost, "domain": ModeDomain, "prefix": ModePrefix,
 		"any": ModeAny} {
-		if got, err := seeds.ParseMode(name); got != want || err != nil {
-			t.Errorf("ParseMode(%q) = %v, %v", name, got, err)
-		}
+		assert.Returns(seeds.ParseMode(name))(t, want, "ParseMode", name)
 	}
-	if _, err := seeds.ParseMode("Host"); err == nil {
-		t.Error("ParseMode took Host")
-	}
+	assert.Fails(seeds.ParseMode("Host"))(t, nil, "ParseMode took Host")
 }
 
 // TestScopeChanges applies a new scope to what is queued already.
@@ -103,9 +93,7 @@ func TestScopeChanges(t *testing.T) {
 	if again := len(w.pages()); pages == 0 || again > pages+1 {
 		t.Errorf("%d pages, then %d", pages, again)
 	}
-	if o := w.state(t, "http://a.test/19"); o.State != storage.Excluded {
-		t.Errorf("%+v", o)
-	}
+	assert.Equal(t, w.state(t, "http://a.test/19").State, storage.Excluded)
 }
 
 // TestScopeSum: scopes that keep the same links have the same sum, whatever the order of their seeds, and others have
@@ -114,9 +102,7 @@ func TestScopeSum(t *testing.T) {
 	expression := []*regexp.Regexp{regexp.MustCompile("/a")}
 	a, b := mustURL(t, "http://a.test/"), mustURL(t, "http://b.test/")
 	base := NewScope(ModeHost, nil, nil, a, b)
-	if other := with(NewScope(ModeHost, nil, nil, b), a, b); base.Sum() != other.Sum() {
-		t.Error("the order of the seeds counts")
-	}
+	assert.Equal(t, base.Sum(), with(NewScope(ModeHost, nil, nil, b), a, b).Sum(), "the order of the seeds counts")
 	host := optout.Entry{Scope: optout.ScopeHost, Value: "c.test"}
 	ends := host
 	ends.Until = time.Unix(1<<31, 0)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
@@ -349,20 +350,14 @@ func (s *simulated) report(t *testing.T, took time.Duration) {
 	if free > 0 {
 		use := 1 - float64(hostLate)/float64(hostLate+hostWaited)
 		t.Logf("%d hosts whose own delay binds: %.2f %% of what it allows, at most %v late", free, 100*use, longest)
-		if use < 0.95 {
-			t.Error("hosts are fetched from too rarely")
-		}
+		assert.AtLeast(t, use, 0.95, "hosts are fetched from too rarely")
 	}
 	if bound > 0 {
 		use := 1 - float64(addressLate)/float64(addressTime)
 		t.Logf("%d addresses whose own limit binds: %.2f %% of what it allows", bound, 100*use)
-		if use < 0.95 {
-			t.Error("addresses are fetched from too rarely")
-		}
+		assert.AtLeast(t, use, 0.95, "addresses are fetched from too rarely")
 	}
-	if starved > 0 {
-		t.Errorf("%d hosts waited far longer than their turn takes", starved)
-	}
+	assert.AtMost(t, starved, 0, "hosts waited far longer than their turn takes")
 	s.fair(t)
 }
 
@@ -431,7 +426,5 @@ func (s *simulated) fair(t *testing.T) {
 		}
 	}
 	t.Logf("the least served twentieth of hosts alike had %.0f %% of what the middle one had", 100*worst)
-	if worst < 0.3 {
-		t.Error("hosts alike are not treated alike")
-	}
+	assert.AtLeast(t, worst, 0.3, "hosts alike are not treated alike")
 }

@@ -1,6 +1,10 @@
 package frontier
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
+)
 
 // Clients of the API rely on the names of the states.
 func TestStateNames(t *testing.T) {
@@ -11,12 +15,8 @@ func TestStateNames(t *testing.T) {
 		recrawlOnly:      "recrawl only",
 		waitingToRecrawl: "waiting to recrawl",
 	}
-	if len(want) != states {
-		t.Errorf("%d states are named, there are %d", len(want), states)
-	}
+	assert.Equal(t, len(want), states, "states are named, there")
 	for s, name := range want {
-		if s.String() != name {
-			t.Errorf("state %d is %q, should be %q", s, s, name)
-		}
+		assert.Equal(t, s.String(), name, "state", s, "is", s, "should be")
 	}
 }

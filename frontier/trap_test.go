@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage"
@@ -82,19 +83,16 @@ func TestTrapCheck(t *testing.T) {
 		if c.via != "" {
 			via = "http://example.com" + c.via
 		}
-		if got := o.Check(mustURL(t, "http://example.com"+c.url), mustURL(t, via), now); got != c.want {
-			t.Errorf("%s found on %q: %v, want %v", c.url, c.via, got, c.want)
-		}
+		assert.Equal(t, o.Check(mustURL(t, "http://example.com"+c.url), mustURL(t, via), now), c.want, c.url,
+			"found on", c.via)
 	}
 }
 
 func TestTrapChecksCanBeSwitchedOff(t *testing.T) {
 	var off TrapOptions
 	for _, uri := range []string{strings.Repeat("/a", 100), "/?" + strings.Repeat("a=1&", 90), "/9999/12/31"} {
-		if got := off.Check(mustURL(t, "http://example.com"+uri), weburl.URL{},
-			time.Unix(1.8e9, 0)); got != storage.NoTrap {
-			t.Errorf("%s: %v", uri, got)
-		}
+		assert.Equal(t, off.Check(mustURL(t, "http://example.com"+uri), weburl.URL{}, time.Unix(1.8e9, 0)),
+			storage.NoTrap, uri)
 	}
 }
 
@@ -117,9 +115,7 @@ func TestSessionsStrip(t *testing.T) {
 		{strings.Repeat("/a;sid=1;v=2", 100), strings.Repeat("/a;v=2", 100)},
 	} {
 		got, has := s.Strip(c.uri)
-		if got != c.want || has != (c.want != c.uri) {
-			t.Errorf("%s: %q, %v; want %q", c.uri, got, has, c.want)
-		}
+		assert.True(t, got == c.want && has == (c.want != c.uri), "%s: %q, %v; want %q", c.uri, got, has, c.want)
 	}
 	if got, has := NewSessions(nil).Strip("/a?sid=1"); has || got != "/a?sid=1" {
 		t.Errorf("without names: %q, %v", got, has)
@@ -160,9 +156,7 @@ func FuzzTrapCheck(f *testing.F) {
 		from, _ := weburl.Parse("http://example.com" + via)
 		o.Check(u, from, now)
 		stripped, has := s.Strip(u.RequestURI())
-		if has == (stripped == u.RequestURI()) {
-			t.Fatalf("%q stripped to %q, %v", u.RequestURI(), stripped, has)
-		}
+		must.True(t, has != (stripped == u.RequestURI()), "%q stripped to %q, %v", u.RequestURI(), stripped, has)
 		if again, more := s.Strip(stripped); more || again != stripped {
 			t.Fatalf("%q stripped twice: %q", uri, again)
 		}
@@ -174,9 +168,8 @@ func FuzzTrapCheck(f *testing.F) {
 				func(word string) bool {
 					return strings.Contains(uri[:i], word)
 				})
-			if hasAddress != (calendarWord(uri) <= i) {
-				t.Errorf("%q: a calendar before %d: %v, its word ends at %d", uri, i, hasAddress, calendarWord(uri))
-			}
+			assert.Equal(t, hasAddress, (calendarWord(uri) <= i), uri, "a calendar before", i, "its word ends at",
+				calendarWord(uri))
 		}
 	})
 }
@@ -206,11 +199,7 @@ func TestDocumentedTraps(t *testing.T) {
 		seen[got]++
 	}
 	for trap := storage.TrapDepth; trap <= storage.TrapGrowth; trap++ {
-		if seen[trap.String()] == 0 {
-			t.Errorf("no example of %s", trap)
-		}
+		assert.Not(t, seen[trap.String()], 0, "no example of", trap)
 	}
-	if seen["none"] < 5 {
-		t.Errorf("%d examples of links that are taken", seen["none"])
-	}
+	assert.AtLeast(t, seen["none"], 5, "examples of links that are taken")
 }

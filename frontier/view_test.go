@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
@@ -14,9 +15,7 @@ import (
 func TestDecimal(t *testing.T) {
 	for _, d := range []time.Duration{0, time.Millisecond, 200 * time.Millisecond, 1100 * time.Millisecond,
 		2500 * time.Millisecond, 10 * time.Second, 3600 * time.Second, 86400500 * time.Millisecond} {
-		if got := decimal(float32(d.Seconds())); got != d {
-			t.Errorf("%v is told as %v", d, got)
-		}
+		assert.Equal(t, decimal(float32(d.Seconds())), d, "is told as")
 	}
 }
 
@@ -79,9 +78,7 @@ func TestWaitOfDormantHost(t *testing.T) {
 	}
 	m.hosts[1].Politeness = nil
 	w.finish(2*time.Hour, 3*time.Hour)
-	if gap := w.log[1].start.Sub(w.log[0].end); gap < time.Hour {
-		t.Errorf("fetched again after %v", gap)
-	}
+	assert.AtLeast(t, w.log[1].start.Sub(w.log[0].end), time.Hour, "fetched again after")
 }
 
 // TestViewOfRecrawls: of a host that has only pages to recrawl a view says when the next one is
@@ -98,18 +95,15 @@ func TestViewOfRecrawls(t *testing.T) {
 		w.run(after)
 		due := w.log[len(w.log)-1].end.Add(interval)
 		v, ok := w.f.View(1)
-		if late := v.Next.Sub(due).Abs(); !ok || v.State != want.String() || !v.Until.IsZero() || late > time.Second {
-			t.Errorf("%+v, %t; want %s, next at about %v", v, ok, want, due)
-		}
+		assert.True(t, ok && v.State == want.String() && v.Until.IsZero() && v.Next.Sub(due).Abs() <= time.Second,
+			"%+v, %t; want %s, next at about %v", v, ok, want, due)
 		walked := 0
 		w.f.Walk(0, 1<<10, w.now, func(walk *View) {
 			if walked++; *walk != v {
 				t.Errorf("a walk sees %+v, a look %+v", walk, v)
 			}
 		})
-		if walked != 1 {
-			t.Errorf("a walk sees %d hosts", walked)
-		}
+		assert.Equal(t, walked, 1, "a walk sees hosts")
 		w.f.Waiting(w.now, func(v View) { t.Errorf("%+v is waiting", v) })
 	}
 }
@@ -134,9 +128,7 @@ func TestFinishLeavesOutRecrawls(t *testing.T) {
 				}
 			})
 		}
-		if seen < 20 {
-			t.Errorf("recrawls every %v: only %d views say when", interval, seen)
-		}
+		assert.AtLeast(t, seen, 20, "recrawls every", interval, "only views say when")
 	}
 }
 
@@ -151,17 +143,11 @@ func TestViewOfLimit(t *testing.T) {
 	limits := 0
 	for id := range storage.HostID(2) {
 		v, ok := w.f.View(id + 1)
-		if !ok || !v.Active || v.Left == 0 {
-			t.Fatalf("%+v, %t", v, ok)
-		}
+		must.True(t, ok && v.Active && v.Left != 0, "%+v, %t", v, ok)
 		if v.Polite.Reason == politeness.ReasonLimit && strings.HasPrefix(v.Polite.Source.Name, "address ") {
 			limits++
 		}
-		if v.Reason == politeness.ReasonLimit {
-			t.Errorf("the reason of the host itself is that of its limit: %+v", v)
-		}
+		assert.Not(t, v.Reason, politeness.ReasonLimit, "the reason of the host itself is that of its limit", v)
 	}
-	if limits == 0 {
-		t.Error("neither host waits for its address")
-	}
+	assert.Not(t, limits, 0, "neither host waits for its address")
 }

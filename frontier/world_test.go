@@ -419,9 +419,7 @@ func (w *world) shared(l Lease, rules *robots.Rules) {
 }
 
 func (w *world) must(err error) {
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, err)
 }
 
 // flush hands what has gathered to the committer, if that is idle.
@@ -539,9 +537,7 @@ func (w *world) checkManners() {
 				w.t.Fatalf("%v: a request to its address ended at %v, ip_delay is %v", r, o.end.Sub(epoch), gap)
 			}
 		}
-		if others >= w.o.Politeness.PerIP {
-			w.t.Fatalf("%v: %d other requests to its address are under way", r, others)
-		}
+		must.True(w.t, others < w.o.Politeness.PerIP, "%v: %d other requests to its address are under way", r, others)
 		recent := append(addresses[key], r)
 		addresses[key] = recent[max(0, len(recent)-64):]
 	}

@@ -4,6 +4,8 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // BenchmarkHost measures one turn of a host: a request ends, Ready is computed, the state is
@@ -29,9 +31,7 @@ func BenchmarkHost(b *testing.B) {
 	b.Run("state", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := h.State(now).AppendBinary(buffer); err != nil {
-				b.Fatal(err)
-			}
+			must.Get(h.State(now).AppendBinary(buffer))(b)
 		}
 	})
 }

@@ -5,6 +5,9 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // budgetServer serves requests with some workers. Each of them needs some time for a page. With too many
@@ -127,13 +130,11 @@ func TestBudgetGrowsToWhatAServerServes(t *testing.T) {
 			l := NewLimit(c.options)
 			r := l.crawl(&c.server, 10*time.Minute)
 			t.Logf("%+v, step %d", r, l.budget.step)
-			if r.lastMinute < c.least || r.lastMinute > c.most {
-				t.Errorf("%d requests in the last minute, want %d to %d", r.lastMinute, c.least, c.most)
-			}
-			if r.used > c.used || r.refused > c.refused || r.first10s > c.first10s || r.most > c.flow {
-				t.Errorf("%+v, want at most %v of its time, %d refusals, %d requests at first, %d at a time", r, c.used,
-					c.refused, c.first10s, c.flow)
-			}
+			assert.True(t, r.lastMinute >= c.least && r.lastMinute <= c.most,
+				"%d requests in the last minute, want %d to %d", r.lastMinute, c.least, c.most)
+			assert.True(t, !(r.used > c.used) && r.refused <= c.refused && r.first10s <= c.first10s && r.most <= c.flow,
+				"%+v, want at most %v of its time, %d refusals, %d requests at first, %d at a time", r, c.used,
+				c.refused, c.first10s, c.flow)
 		})
 	}
 }
@@ -151,9 +152,7 @@ func TestBudgetAfterErrors(t *testing.T) {
 	for range 100 {
 		request(SignalOK)
 	}
-	if l.InForce() != o {
-		t.Fatalf("after 100 responses %+v, want the whole limit", l.InForce())
-	}
+	must.True(t, l.InForce() == o, "after 100 responses %+v, want the whole limit", l.InForce())
 	for _, s := range []Signal{SignalServerError, SignalThrottled, SignalUnreachable} {
 		before := l.InForce()
 		for range budgetFailures {
@@ -169,21 +168,16 @@ func TestBudgetAfterErrors(t *testing.T) {
 	if got := l.InForce(); got.Delay != longestPause || got.InFlight != 1 {
 		t.Errorf("after 100 errors %+v", got)
 	}
-	if l.Unused(l.Ready()) || !l.Unused(l.Ready().Add(errorsKept)) {
-		t.Error("it forgets the errors at once, or never")
-	}
+	assert.True(t, !l.Unused(l.Ready()) && l.Unused(l.Ready().Add(errorsKept)),
+		"it forgets the errors at once, or never")
 	for range 10_000 {
 		request(SignalOK)
 	}
-	if l.InForce() != o {
-		t.Errorf("after 10,000 responses %+v, want the whole limit", l.InForce())
-	}
+	assert.Equal(t, l.InForce(), o, "after 10,000 responses")
 	for range 1000 { // what the crawler itself breaks off says nothing
 		request(SignalAborted)
 	}
-	if l.InForce() != o {
-		t.Errorf("after requests that were broken off %+v", l.InForce())
-	}
+	assert.Equal(t, l.InForce(), o, "after requests that were broken off")
 }
 
 // TestBudgetShortensNoWait: an instant before which no request was to start does not become earlier when the budget
@@ -201,9 +195,7 @@ func TestBudgetShortensNoWait(t *testing.T) {
 		for i := range flights {
 			before := l.Ready()
 			l.Ended(at(now), signal(i), time.Second/10)
-			if l.Ready().Before(before) {
-				t.Fatalf("ready at %v, before that at %v", l.Ready(), before)
-			}
+			must.True(t, !l.Ready().Before(before), "ready at %v, before that at %v", l.Ready(), before)
 		}
 	}
 	for l.InForce().InFlight < 64 {
@@ -215,9 +207,7 @@ func TestBudgetShortensNoWait(t *testing.T) {
 		}
 		return SignalOK
 	})
-	if wait := l.Ready().Sub(at(now)); wait < 20*time.Second {
-		t.Errorf("a wait of %v after 48 errors at a time", wait)
-	}
+	assert.AtLeast(t, l.Ready().Sub(at(now)), 20*time.Second, "a wait of after 48 errors at a time")
 }
 
 // TestBudgetBounds: whatever responses come, the limit in force is within the whole one, and one request
@@ -232,12 +222,10 @@ func TestBudgetBounds(t *testing.T) {
 			b.Ended(o, Signal(r.IntN(int(SignalRefused)+1)), time.Duration(r.Int64N(int64(1)<<r.IntN(50))))
 			got := b.InForce(o)
 			first := time.Duration(float64(time.Second) / o.Rate)
-			if got.Delay < o.Delay || got.Delay > max(o.Delay, longestPause, first) {
-				t.Fatalf("%+v: a delay of %v", o, got.Delay)
-			}
-			if got.InFlight < 1 || o.InFlight > 0 && got.InFlight > o.InFlight {
-				t.Fatalf("%+v: %d in flight", o, got.InFlight)
-			}
+			must.True(t, got.Delay >= o.Delay && got.Delay <= max(o.Delay, longestPause, first), "%+v: a delay of %v",
+				o, got.Delay)
+			must.True(t, got.InFlight >= 1 && (o.InFlight <= 0 || got.InFlight <= o.InFlight), "%+v: %d in flight", o,
+				got.InFlight)
 		}
 	}
 }

@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 	"unsafe"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // clock models the clocks of a machine: the wall clock can be set; the monotonic clock cannot, and
@@ -34,12 +37,9 @@ func stepWall(t time.Time, by time.Duration) time.Time {
 func TestStepWall(t *testing.T) {
 	for _, by := range []time.Duration{0, time.Hour, -time.Hour, 24 * time.Hour} {
 		stepped := stepWall(at(time.Minute), by)
-		if got := stepped.Sub(epoch); got != time.Minute {
-			t.Errorf("a step of %v moved the monotonic clock: %v", by, got)
-		}
-		if got := stepped.Round(0).Sub(epoch.Round(0)); got != time.Minute+by {
-			t.Errorf("after a step of %v the wall clock moved by %v", by, got)
-		}
+		assert.Equal(t, stepped.Sub(epoch), time.Minute, "a step of", by, "moved the monotonic clock")
+		assert.Equal(t, stepped.Round(0).Sub(epoch.Round(0)), time.Minute+by, "after a step of", by,
+			"the wall clock moved by")
 	}
 }
 
@@ -52,23 +52,17 @@ func TestClockSetWhileRunning(t *testing.T) {
 		h.Ended(c.now(), ok(s))
 		c.monotonic += 10 * s
 		c.wall += step
-		if got := h.Ready(epoch).Sub(c.now()); got != 50*s {
-			t.Errorf("clock set by %v: %v left, want 50s", step, got)
-		}
+		assert.Equal(t, h.Ready(epoch).Sub(c.now()), 50*s, "clock set by", step, "left")
 		// Stored now and read by the next process, whose clock is right: nothing is lost or added.
 		o := DefaultOptions()
 		next := NewHost(&o, h.State(c.now()), c.now().Round(0))
-		if got := next.Ready(epoch).Sub(c.now().Round(0)); got != 50*s {
-			t.Errorf("clock set by %v, restarted: %v left, want 50s", step, got)
-		}
+		assert.Equal(t, next.Ready(epoch).Sub(c.now().Round(0)), 50*s, "clock set by", step, "restarted left")
 		// The same for a hold, stored after the clock was set.
 		h.Ended(c.now(), Result{Signal: SignalThrottled, RetryAfter: 2 * time.Hour})
 		c.monotonic += time.Hour
 		c.wall -= step
 		next = NewHost(&o, h.State(c.now()), c.now().Round(0))
-		if got := next.Ready(epoch).Sub(c.now().Round(0)); got != time.Hour {
-			t.Errorf("clock set by %v, hold: %v left, want 1h", step, got)
-		}
+		assert.Equal(t, next.Ready(epoch).Sub(c.now().Round(0)), time.Hour, "clock set by", step, "hold left")
 	}
 }
 
@@ -79,9 +73,7 @@ func TestMachineSuspended(t *testing.T) {
 	h.Ended(c.now(), ok(0))
 	c.monotonic += 10 * time.Second
 	c.wall += time.Hour // an hour passed without the monotonic clock
-	if got := h.Ready(epoch).Sub(c.now()); got != 50*time.Second {
-		t.Errorf("%v left, want 50s: a suspended machine does not shorten a wait", got)
-	}
+	assert.Equal(t, h.Ready(epoch).Sub(c.now()), 50*time.Second, "left")
 }
 
 func TestClockSetBetweenRuns(t *testing.T) {
@@ -117,9 +109,7 @@ func TestClockSetBetweenRuns(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			now := wall.Add(tt.now)
 			h := NewHost(&o, tt.state, now)
-			if got := max(h.Ready(epoch).Sub(now), 0); got != tt.want {
-				t.Errorf("%v left, want %v", got, tt.want)
-			}
+			assert.Equal(t, max(h.Ready(epoch).Sub(now), 0), tt.want, "left")
 			again := NewHost(&o, h.State(now), now)
 			if !again.Ready(epoch).Equal(h.Ready(epoch)) && h.Ready(epoch).After(now) {
 				t.Errorf("a second restart made %v of %v", again.Ready(epoch), h.Ready(epoch))
@@ -144,9 +134,7 @@ func TestStateKeepsEverything(t *testing.T) {
 		t.Fatalf("%+v\nbecame %+v", stored, got)
 	}
 	a, b := h.Explain(epoch), again.Explain(epoch)
-	if a.String() != b.String() || a.Backoff != 1 || a.Reason != ReasonRetryAfter {
-		t.Fatalf("%v\nbecame %v", a, b)
-	}
+	must.True(t, a.String() == b.String() && a.Backoff == 1 && a.Reason == ReasonRetryAfter, "%v\nbecame %v", a, b)
 	if got := h.State(at(100 * time.Hour)); len(got.Holds) > 0 {
 		t.Fatalf("a hold that is over is stored: %+v", got)
 	}

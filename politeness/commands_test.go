@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -13,19 +14,15 @@ func TestPauseAndResume(t *testing.T) {
 	h.Ended(at(0), Result{Signal: SignalThrottled, RetryAfter: 10 * s, Header: "10"})
 	h.Pause(at(s), time.Time{})
 	e := h.Explain(at(s))
-	if e.Reason != ReasonPause || !e.Forever || e.Parked || !e.Since.Equal(at(s)) ||
-		h.Ready(at(s)).Before(at(100*365*day)) {
-		t.Fatalf("paused: %v", e)
-	}
+	must.True(t, e.Reason == ReasonPause && e.Forever && !e.Parked && e.Since.Equal(at(s)) &&
+		!h.Ready(at(s)).Before(at(100*365*day)), "paused: %v", e)
 	h.Pause(at(2*s), at(5*s))
 	wantReady(t, h, 10*s, ReasonRetryAfter) // the last pause counts, and ends before the Retry-After
 	h.Pause(at(2*s), at(100*s))
 	wantReady(t, h, 100*s, ReasonPause)
 	h.Resume()
 	wantReady(t, h, 10*s, ReasonRetryAfter)
-	if got := h.Explain(at(s)).Source.Header; got != "10" {
-		t.Errorf("the header is %q", got)
-	}
+	assert.Equal(t, h.Explain(at(s)).Source.Header, "10", "the header")
 	h.Pause(at(200*s), at(150*s)) // over already
 	wantReady(t, h, 10*s, ReasonRetryAfter)
 }
@@ -72,17 +69,11 @@ func TestPausedBySetting(t *testing.T) {
 	o.Paused, o.Setting = true, "politeness.overrides, item 2"
 	h := NewHost(&o, State{}, at(0))
 	e := h.Explain(at(0))
-	if e.Reason != ReasonPause || !e.Forever || e.Source.Name != o.Setting || !e.Since.IsZero() {
-		t.Errorf("%+v", e)
-	}
+	assert.True(t, e.Reason == ReasonPause && e.Forever && e.Source.Name == o.Setting && e.Since.IsZero(), "%+v", e)
 	want := "not until it is resumed: paused by the operator (politeness.overrides, item 2); " +
 		"1s between requests (the configured delay (politeness.overrides, item 2))"
-	if got := e.String(); got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
-	if len(h.State(at(0)).Holds) > 0 {
-		t.Error("it is in the state")
-	}
+	assert.Equal(t, e.String(), want)
+	assert.AtMost(t, len(h.State(at(0)).Holds), 0, "it is in the state")
 }
 
 // Pauses and delays survive a restart, and a clock that was set back makes none of them longer.
@@ -96,15 +87,10 @@ func TestCommandsSurviveARestart(t *testing.T) {
 		o := DefaultOptions()
 		return NewHost(&o, s, at(after).Round(0))
 	}
-	if got := restart(2 * time.Minute).Ready(at(0)).Sub(at(2 * time.Minute).Round(0)); got != 58*time.Minute {
-		t.Errorf("%v left, want 58m", got)
-	}
-	if got := restart(-1000 * time.Hour).Ready(at(0)).Sub(at(-1000 * time.Hour).Round(0)); got != time.Hour {
-		t.Errorf("%v left of a pause of an hour after the clock was set back", got)
-	}
-	if got := restart(0).Delay(at(0)); got != 7*time.Second {
-		t.Errorf("delay %v, set to 7s", got)
-	}
+	assert.Equal(t, restart(2*time.Minute).Ready(at(0)).Sub(at(2*time.Minute).Round(0)), 58*time.Minute, "left")
+	assert.Equal(t, restart(-1000*time.Hour).Ready(at(0)).Sub(at(-1000*time.Hour).Round(0)), time.Hour,
+		"left of a pause of an hour after the clock was set back")
+	assert.Equal(t, restart(0).Delay(at(0)), 7*time.Second, "delay set to 7s")
 	h.Pause(at(0), time.Time{})
 	if e := restart(1000 * time.Hour).Explain(at(1000 * time.Hour)); !e.Forever {
 		t.Errorf("a pause until further notice became %v", e)

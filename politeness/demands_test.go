@@ -1,11 +1,13 @@
 package politeness
 
 import (
-	"reflect"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // clockTime is a time of a day of the wall clock.
@@ -54,12 +56,10 @@ func TestVisitTime(t *testing.T) {
 			t.Errorf("%s: ready at %v, want %v", tt.name, got, tt.want)
 		}
 		e := h.Explain(tt.now)
-		if e.Source.Line.Number != tt.line || (e.Reason == ReasonVisitTime) != (tt.line > 0) {
-			t.Errorf("%s: because of %v", tt.name, e)
-		}
-		if tt.line > 0 && (e.Since.After(tt.now) && e.Since.After(e.Until) || e.Until.Sub(e.Since) >= day) {
-			t.Errorf("%s: closed from %v to %v", tt.name, e.Since, e.Until)
-		}
+		assert.True(t, e.Source.Line.Number == tt.line && (e.Reason == ReasonVisitTime) == (tt.line > 0),
+			"%s: because of %v", tt.name, e)
+		assert.True(t, tt.line <= 0 || (!e.Since.After(tt.now) || !e.Since.After(e.Until)) &&
+			e.Until.Sub(e.Since) < day, "%s: closed from %v to %v", tt.name, e.Since, e.Until)
 	}
 }
 
@@ -103,12 +103,9 @@ func TestRequestRateAtSomeHours(t *testing.T) {
 			t.Errorf("%s: ready at %v, want %v", tt.name, got, tt.want)
 		}
 		e := h.Explain(tt.now)
-		if e.Delay != tt.delay {
-			t.Errorf("%s: %v in force, want %v", tt.name, e.Delay, tt.delay)
-		}
-		if tt.delay > time.Second && (e.DelayReason != ReasonRequestRate || e.DelaySource.Line.Number != 7) {
-			t.Errorf("%s: %+v", tt.name, e)
-		}
+		assert.Equal(t, e.Delay, tt.delay, tt.name, "in force")
+		assert.True(t, tt.delay <= time.Second || e.DelayReason == ReasonRequestRate && e.DelaySource.Line.Number == 7,
+			"%s: %+v", tt.name, e)
 	}
 }
 
@@ -117,9 +114,7 @@ func TestRequestRateAtSomeHours(t *testing.T) {
 func TestHoursWithOtherSigns(t *testing.T) {
 	h := newHost(func(o *Options) { o.Delay, o.PerHost = 0, 8 })
 	h.SetDemands(Demands{Rates: []Rate{{hours(600, 845), time.Minute, Line{}}}})
-	if got := h.InFlightLimit(); got != 1 {
-		t.Errorf("%d in flight", got)
-	}
+	assert.Equal(t, h.InFlightLimit(), 1, "in flight")
 	h = newHost(nil)
 	h.SetDemands(Demands{Visits: []Visit{{hours(600, 845), Line{}}}})
 	h.Ended(clockTime(7, 0), Result{Signal: SignalThrottled, RetryAfter: 2 * time.Hour})
@@ -139,17 +134,11 @@ func TestHoursUseTheWallClock(t *testing.T) {
 	h.SetDemands(Demands{Visits: []Visit{{Window{from, (from + 60) % minutes}, Line{}}}})
 	h.Ended(c.now(), ok(0))
 	before := h.Ready(c.now()).Sub(c.now())
-	if before < 2*time.Hour || before > 3*time.Hour {
-		t.Fatalf("%v left, want about 3h", before)
-	}
+	must.True(t, before >= 2*time.Hour && before <= 3*time.Hour, "%v left, want about 3h", before)
 	c.wall = 2*time.Hour + 30*time.Minute // forward, to half an hour before the hours begin
-	if got := h.Ready(c.now()).Sub(c.now()); got < time.Hour {
-		t.Errorf("set forward: %v left, and the delay is an hour", got)
-	}
+	assert.AtLeast(t, h.Ready(c.now()).Sub(c.now()), time.Hour, "set forward left, and the delay is an hour")
 	c.wall = -time.Hour
-	if got := h.Ready(c.now()).Sub(c.now()); got != before+time.Hour {
-		t.Errorf("set back by an hour: %v left, before %v", got, before)
-	}
+	assert.Equal(t, h.Ready(c.now()).Sub(c.now()), before+time.Hour, "set back by an hour left, before", before)
 }
 
 func TestMerge(t *testing.T) {
@@ -180,9 +169,7 @@ func TestMerge(t *testing.T) {
 				{hours(2, 100), 2 * s, Line{}}}}},
 	}
 	for _, tt := range tests {
-		if got := tt.a.Merge(tt.b); !reflect.DeepEqual(got, tt.want) {
-			t.Errorf("%s: %+v, want %+v", tt.name, got, tt.want)
-		}
+		assert.Deep(t, tt.a.Merge(tt.b), tt.want, tt.name)
 	}
 }
 
@@ -206,20 +193,15 @@ func TestHoursAreKept(t *testing.T) {
 		end := clockTime(0, 0).Add(time.Duration(rapid.Int64Range(0, int64(day)).Draw(rt, "end")))
 		h.Ended(end, ok(0))
 		ready := h.Ready(end)
-		if ready.Before(end.Add(time.Second)) {
-			rt.Fatalf("ready at %v, before the delay is over", ready)
-		}
+		must.True(rt, !ready.Before(end.Add(time.Second)), "ready at %v, before the delay is over", ready)
 		for _, r := range a.Rates {
-			if (span{Window: r.Window}).open(ready) && ready.Before(end.Add(r.Delay)) {
-				rt.Fatalf("ready at %v, the last request ended at %v, and %v holds then", ready, end, r)
-			}
+			must.True(rt, !(span{Window: r.Window}).open(ready) || !ready.Before(end.Add(r.Delay)),
+				"ready at %v, the last request ended at %v, and %v holds then", ready, end, r)
 		}
 		inside := len(a.Visits) == 0
 		for _, v := range a.Visits {
 			inside = inside || (span{Window: v.Window}).open(ready)
 		}
-		if !inside {
-			rt.Fatalf("ready at %v, outside of %v", ready, a.Visits)
-		}
+		must.True(rt, inside, "ready at %v, outside of %v", ready, a.Visits)
 	})
 }

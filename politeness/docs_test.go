@@ -3,10 +3,10 @@ package politeness
 import (
 	"fmt"
 	"os"
-	"strings"
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -16,17 +16,13 @@ func TestReasonsAreDocumented(t *testing.T) {
 	b := must.Get(os.ReadFile("../docs/POLITENESS.md"))(t)
 	text := string(b)
 	for r := ReasonDelay; int(r) < len(reasonNames); r++ {
-		if !strings.Contains(text, "| `"+r.String()+"` |\n") {
-			t.Errorf("%v has no row", r)
-		}
+		assert.Contains(t, text, "| `"+r.String()+"` |\n", r, "has no row")
 	}
 	row := "| Backoff |"
 	for level := uint8(1); level <= maxLevel; level++ {
 		row += " " + spell(backoff(level, 0)) + " |"
 	}
-	if !strings.Contains(text, row+"\n") {
-		t.Errorf("the table of backoffs should read %s", row)
-	}
+	assert.Contains(t, text, row+"\n", "the table of backoffs should read", row)
 }
 
 // spell writes a duration as the document does: 8 min, 1 h 4 min.

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -58,9 +59,7 @@ func TestStateGolden(t *testing.T) {
 			t.Errorf("%s: %x (%v), want %s", tt.name, b[1:], err, tt.want)
 		}
 		back, err := DecodeState(b[1:])
-		if err != nil || !reflect.DeepEqual(back, tt.state) {
-			t.Errorf("%s: came back as %+v (%v)", tt.name, back, err)
-		}
+		assert.True(t, err == nil && reflect.DeepEqual(back, tt.state), "%s: came back as %+v (%v)", tt.name, back, err)
 	}
 }
 
@@ -86,9 +85,7 @@ func TestStateOfVersion2(t *testing.T) {
 		"03eed682b00d959aef3a8080c58bc6d101050437323030" + "c69f82b00d959aef3a80b09dc2df010600" +
 		"d6928e8c5294cabad203ffffffffffffffff7f0a00" +
 		"1280c8afa02501ac02" + "e8028d0480d88ee16f0004" + "a80af0010005" + "80e59a77aee681b00d959aef3a03020180e497d012")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if got, err := DecodeState(b); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v (%v)", got, err)
 	}
@@ -136,13 +133,10 @@ func TestStateStaysSmall(t *testing.T) {
 		s.Demands.Visits = append(s.Demands.Visits, Visit{Window{math.MaxUint16, math.MaxUint16}, line})
 	}
 	b, err := s.AppendBinary(nil)
-	if err != nil || len(b) > MaxStateBytes {
-		t.Fatalf("%d bytes (%v)", len(b), err)
-	}
+	must.True(t, err == nil && len(b) <= MaxStateBytes, "%d bytes (%v)", len(b), err)
 	back, err := DecodeState(b)
-	if err != nil || len(back.Holds) != 3 || len(back.Demands.Visits) != MaxVisits {
-		t.Fatalf("came back as %+v (%v)", back, err)
-	}
+	must.True(t, err == nil && len(back.Holds) == 3 && len(back.Demands.Visits) == MaxVisits, "came back as %+v (%v)",
+		back, err)
 }
 
 func TestDecodeStateRefuses(t *testing.T) {
@@ -171,9 +165,7 @@ func TestDecodeStateRefuses(t *testing.T) {
 		{2, hasDemands, 0x06, 0, 0, 0},                                                 // three Request-rates
 		{2, hasDemands, 0x10, 0, 0, 0, 0xa1, 0x0b, 0, 0, 0},                            // minute 1441
 	} {
-		if s, err := DecodeState(bad); !errors.Is(err, ErrState) {
-			t.Errorf("%x is taken for %+v (%v)", bad, s, err)
-		}
+		assert.Fails(DecodeState(bad))(t, ErrState, bad, "is taken for")
 	}
 	if s, err := DecodeState(nil); err != nil || !reflect.DeepEqual(s, State{}) {
 		t.Errorf("nothing is taken for %+v (%v)", s, err)
@@ -196,8 +188,7 @@ func FuzzDecodeState(f *testing.F) {
 		_ = h.Explain(at(time.Hour)).String()
 		again, _ := s.AppendBinary(nil)
 		back, err := DecodeState(again)
-		if len(again) > MaxStateBytes || err != nil || !reflect.DeepEqual(back, s) {
-			t.Fatalf("%x is %+v, which comes back as %+v (%v)", b, s, back, err)
-		}
+		must.True(t, len(again) <= MaxStateBytes && err == nil && reflect.DeepEqual(back, s),
+			"%x is %+v, which comes back as %+v (%v)", b, s, back, err)
 	})
 }

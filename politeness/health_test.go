@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -131,9 +132,7 @@ func TestBackoffReachesADay(t *testing.T) {
 		if i < 2 {
 			continue // slows down first
 		}
-		if got := h.Ready(epoch).Sub(end); got != want {
-			t.Errorf("failure %d: %v, want %v", i, got, want)
-		}
+		assert.Equal(t, h.Ready(epoch).Sub(end), want, "failure", i)
 		want = min(2*want, 24*time.Hour)
 	}
 	if e := h.Explain(epoch); e.Parked || e.Backoff != 12 || e.FailingSince.IsZero() {
@@ -158,12 +157,9 @@ func TestOneEscalationPerIncident(t *testing.T) {
 			h.Ended(at(10*s+i*s/10), r)
 		}
 		h.Ended(at(11*s), ok(5*s)) // a success of a request from before does not count
-		if got := h.Explain(epoch); got.Backoff != first.Backoff {
-			t.Errorf("%v: level %d became %d", r, first.Backoff, got.Backoff)
-		}
-		if r.Signal == SignalThrottled && h.InFlightLimit() != 1 {
-			t.Errorf("%v: a response to an earlier request ended the incident", r)
-		}
+		assert.Equal(t, h.Explain(epoch).Backoff, first.Backoff, r, "level became")
+		assert.True(t, r.Signal != SignalThrottled || h.InFlightLimit() == 1,
+			"%v: a response to an earlier request ended the incident", r)
 		if want := at(11 * s).Add(r.RetryAfter - s/2); r.RetryAfter > 0 && h.Ready(epoch).Before(want) {
 			t.Errorf("%v: a later Retry-After was not obeyed: ready %v too early", r, want.Sub(h.Ready(epoch)))
 		}
@@ -190,9 +186,7 @@ func TestBackoffFallsStepByStep(t *testing.T) {
 		if got := h.Explain(epoch).Backoff; got != level {
 			t.Fatalf("level %d fell to %d too soon", level, got)
 		}
-		if h.Delay(epoch) != 2*s {
-			t.Fatalf("delay %v while it recovers", h.Delay(epoch))
-		}
+		must.True(t, h.Delay(epoch) == 2*s, "delay %v while it recovers", h.Delay(epoch))
 		succeed(1)
 	}
 	if got := h.Explain(epoch); got.Backoff != 0 || !got.FailingSince.IsZero() || h.Delay(epoch) != s {
@@ -213,9 +207,7 @@ func TestOverflowSaturates(t *testing.T) {
 	h.SetDemands(Demands{Delay: math.MaxInt64})
 	h.Ended(at(0), Result{Signal: SignalThrottled, RetryAfter: math.MaxInt64, Duration: math.MaxInt64,
 		Jitter: math.Inf(1)})
-	if century := at(0).AddDate(200, 0, 0); h.Ready(epoch).Before(century) {
-		t.Fatalf("ready at %v", h.Ready(epoch))
-	}
+	must.True(t, !h.Ready(epoch).Before(at(0).AddDate(200, 0, 0)), "ready at %v", h.Ready(epoch))
 	h.HoldFor(at(0), math.MaxInt64, ReasonRestart)
 	s := h.State(at(1))
 	o := DefaultOptions()
@@ -233,17 +225,11 @@ func TestCause(t *testing.T) {
 	for i, cause := range []uint16{503, 1066} {
 		h.Ended(at(time.Duration(i)*time.Hour), Result{Signal: SignalUnreachable, Cause: cause})
 	}
-	if got := h.Explain(at(time.Hour)).Cause; got != 1066 {
-		t.Errorf("the cause is %d", got)
-	}
+	assert.Equal(t, h.Explain(at(time.Hour)).Cause, 1066, "the cause")
 	b, _ := h.State(at(time.Hour)).AppendBinary(nil)
 	s := must.Get(DecodeState(b))(t)
 	h = NewHost(&o, s, at(2*time.Hour))
-	if got := h.Explain(at(2 * time.Hour)).Cause; got != 1066 {
-		t.Errorf("after a restart the cause is %d", got)
-	}
+	assert.Equal(t, h.Explain(at(2*time.Hour)).Cause, 1066, "after a restart the cause")
 	h.Ended(at(3*time.Hour), Result{Signal: SignalOK})
-	if got := h.Explain(at(3 * time.Hour)).Cause; got != 0 {
-		t.Errorf("after a success the cause is %d", got)
-	}
+	assert.Equal(t, h.Explain(at(3*time.Hour)).Cause, 0, "after a success the cause")
 }

@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // epoch is the start of every test. It has a monotonic reading, like every instant of the real
@@ -26,23 +29,16 @@ func newHost(change func(*Options)) *Host {
 
 func wantReady(t *testing.T, h *Host, want time.Duration, reason Reason) {
 	t.Helper()
-	if got := h.Ready(epoch).Sub(epoch); got != want {
-		t.Errorf("ready at %v, want %v", got, want)
-	}
-	if got := h.Reason(epoch); got != reason {
-		t.Errorf("because of %v, want %v", got, reason)
-	}
+	assert.Equal(t, h.Ready(epoch).Sub(epoch), want, "ready at")
+	assert.Equal(t, h.Reason(epoch), reason, "because of")
 }
 
 func TestNewHostIsReady(t *testing.T) {
 	h := newHost(nil)
-	if !h.Ready(epoch).IsZero() || h.Reason(epoch) != ReasonNone {
-		t.Fatalf("ready at %v because of %v", h.Ready(epoch), h.Reason(epoch))
-	}
+	must.True(t, h.Ready(epoch).IsZero() && h.Reason(epoch) == ReasonNone, "ready at %v because of %v", h.Ready(epoch),
+		h.Reason(epoch))
 	h.SetDemands(Demands{Delay: time.Hour})
-	if !h.Ready(epoch).IsZero() {
-		t.Fatalf("a Crawl-delay alone holds a host without a request until %v", h.Ready(epoch))
-	}
+	must.True(t, h.Ready(epoch).IsZero(), "a Crawl-delay alone holds a host without a request until %v", h.Ready(epoch))
 }
 
 func TestReadyCountsFromTheEnd(t *testing.T) {
@@ -89,9 +85,8 @@ func TestNeverEarly(t *testing.T) {
 			h.Ended(end, ok(0))
 			ready := h.Ready(epoch)
 			late := ready.Sub(end.Add(d))
-			if ready.Before(end.Add(d)) || d <= math.MaxInt64/2 && late > time.Microsecond+d>>49 {
-				t.Fatalf("delay %d, request %d: ready %v after its time", d, i, late)
-			}
+			must.True(t, !ready.Before(end.Add(d)) && (d > math.MaxInt64/2 || late <= time.Microsecond+d>>49),
+				"delay %d, request %d: ready %v after its time", d, i, late)
 			if d > 1<<55 {
 				break // the next request lies beyond what a Time counts monotonically
 			}
@@ -135,15 +130,11 @@ func TestDelayInForce(t *testing.T) {
 			h := NewHost(&tt.options, State{}, at(0))
 			h.SetDemands(Demands{Delay: tt.crawlDelay})
 			h.Ended(at(s), ok(tt.last))
-			if got := h.Delay(epoch); got != tt.want {
-				t.Errorf("delay %v, want %v", got, tt.want)
-			}
+			assert.Equal(t, h.Delay(epoch), tt.want, "delay")
 			if got, want := h.Ready(epoch), at(s).Add(tt.want); got.Before(want) {
 				t.Errorf("ready at %v, want %v", got, want)
 			}
-			if got := h.Reason(epoch); got != tt.reason {
-				t.Errorf("because of %v, want %v", got, tt.reason)
-			}
+			assert.Equal(t, h.Reason(epoch), tt.reason, "because of")
 		})
 	}
 }
@@ -191,9 +182,7 @@ func TestInFlightLimit(t *testing.T) {
 	h := newHost(func(o *Options) { o.Delay = 0; o.PerHost = 8 })
 	want := func(n int, when string) {
 		t.Helper()
-		if got := h.InFlightLimit(); got != n {
-			t.Errorf("%s: %d in flight, want %d", when, got, n)
-		}
+		assert.Equal(t, h.InFlightLimit(), n, when, "in flight")
 	}
 	want(8, "at first")
 	h.SetDemands(Demands{Delay: 1})
@@ -227,9 +216,7 @@ func TestHoldFor(t *testing.T) {
 	// A response that arrives before the restart hold belongs to no incident: it counts.
 	h.HoldFor(at(13*s), 100*s, ReasonRestart)
 	h.Ended(at(14*s), Result{Signal: SignalThrottled})
-	if h.Explain(epoch).Backoff != 1 {
-		t.Error("a restart hold hid a 429")
-	}
+	assert.Equal(t, h.Explain(epoch).Backoff, 1, "a restart hold hid a 429")
 }
 
 func TestExplain(t *testing.T) {
@@ -268,31 +255,21 @@ func TestExplain(t *testing.T) {
 		h := newHost(nil)
 		tt.do(h)
 		e := h.Explain(epoch)
-		if got := e.String(); got != tt.want {
-			t.Errorf("%s:\ngot  %s\nwant %s", tt.name, got, tt.want)
-		}
-		if e.Until != h.Ready(epoch) || e.Delay != h.Delay(epoch) || e.Reason != h.Reason(epoch) {
-			t.Errorf("%s: %+v differs from the methods of the host", tt.name, e)
-		}
+		assert.Equal(t, e.String(), tt.want, tt.name)
+		assert.True(t, e.Until == h.Ready(epoch) && e.Delay == h.Delay(epoch) && e.Reason == h.Reason(epoch),
+			"%s: %+v differs from the methods of the host", tt.name, e)
 	}
 }
 
 func TestNamesOfReasonsAndSignals(t *testing.T) {
 	for r := ReasonNone; int(r) < len(reasonNames); r++ {
-		if r.String() == "" || r.text() == "" || strings.ContainsRune(r.String(), ' ') {
-			t.Errorf("reason %d is called %q, %q", r, r, r.text())
-		}
+		assert.True(t, r.String() != "" && r.text() != "" && !strings.ContainsRune(r.String(), ' '),
+			"reason %d is called %q, %q", r, r, r.text())
 	}
-	if len(reasonTexts) != len(reasonNames) {
-		t.Error("there are names without texts")
-	}
+	assert.Equal(t, len(reasonTexts), len(reasonNames), "there are names without texts")
 	for s := SignalOK; int(s) < len(signalNames); s++ {
-		if s.String() == "" {
-			t.Errorf("signal %d has no name", s)
-		}
+		assert.Not(t, s.String(), "", "signal", s, "has no name")
 	}
 	got := Reason(200).String() + Reason(200).text() + Signal(200).String()
-	if got != "reason(200)reason(200)signal(200)" {
-		t.Error(got)
-	}
+	assert.Equal(t, got, "reason(200)reason(200)signal(200)")
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 	_ "time/tzdata"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -68,14 +69,11 @@ func TestHours(t *testing.T) {
 		now := parse(tt.at)
 		e := NewHost(&o, State{}, now).Explain(now)
 		if tt.since == "" {
-			if e.Reason != ReasonNone || e.Until.After(now) {
-				t.Errorf("%s: %v", tt.name, e)
-			}
+			assert.True(t, e.Reason == ReasonNone && !e.Until.After(now), "%s: %v", tt.name, e)
 			continue
 		}
-		if e.Reason != ReasonHours || !e.Since.Equal(parse(tt.since)) || !e.Until.Equal(parse(tt.until)) || e.Parked {
-			t.Errorf("%s: %v, want from %s to %s", tt.name, e, tt.since, tt.until)
-		}
+		assert.True(t, e.Reason == ReasonHours && e.Since.Equal(parse(tt.since)) && e.Until.Equal(parse(tt.until)) &&
+			!e.Parked, "%s: %v, want from %s to %s", tt.name, e, tt.since, tt.until)
 	}
 }
 
@@ -100,9 +98,7 @@ func TestHoursMinuteByMinute(t *testing.T) {
 						allowed = allowed || today && minute >= s.From || yesterday && minute < s.To
 					}
 				}
-				if allowed != (next < 0) {
-					t.Fatalf("%v at %v: open %t, want %t", items, local, next < 0, allowed)
-				}
+				must.True(t, allowed == (next < 0), "%v at %v: open %t, want %t", items, local, next < 0, allowed)
 				if allowed {
 					opens = now
 				} else if !opens.IsZero() && !now.Add(wait).Equal(opens) {
@@ -125,9 +121,7 @@ func TestHoursExplained(t *testing.T) {
 		"not before 2026-11-20 21:00:00.000 UTC, since 2026-11-20 05:00:00.000 UTC: outside of the hours that the " +
 			"operator allows (politeness.hours: mon-fri 22:00-06:00 Europe/Berlin); 1s between requests (the " +
 			"configured delay)"
-	if got := h.Explain(now).String(); got != want {
-		t.Errorf("%s\nwant %s", got, want)
-	}
+	assert.Equal(t, h.Explain(now).String(), want)
 	h.Ended(now.Add(20*time.Hour), Result{RetryAfter: 48 * time.Hour}) // until Monday 08:00 UTC
 	if e := h.Explain(now); e.Reason != ReasonHours || !e.Until.Equal(time.Date(2026, 11, 23, 21, 0, 0, 0, time.UTC)) {
 		t.Error(e)
@@ -147,14 +141,11 @@ func TestHoursAndVisitTime(t *testing.T) {
 	}
 	h.SetDemands(Demands{Visits: []Visit{{hours(700, 800), Line{0, 3}}}})
 	e := h.Explain(now)
-	if !e.Parked || e.Reason != ReasonHours || !strings.Contains(e.String(),
-		"politeness.hours: no hour in common with the Visit-time of its robots.txt") {
-		t.Error(e)
-	}
+	assert.True(t, e.Parked && e.Reason == ReasonHours &&
+		strings.Contains(e.String(), "politeness.hours: no hour in common with the Visit-time of its robots.txt"), "%v",
+		e)
 	for at := now; at.Before(e.Until.Add(24 * time.Hour)); at = at.Add(13 * time.Minute) {
-		if !h.Ready(at).After(at) {
-			t.Fatalf("ready at %v", at)
-		}
+		must.True(t, h.Ready(at).After(at), "ready at %v", at)
 	}
 }
 
@@ -165,16 +156,11 @@ func TestNewHoursRefuses(t *testing.T) {
 		"mon 22:00-06:00 x", "mon fri",
 		"22:00-06:00 mon", "22:00 - 06:00", "22:00-24:01"} {
 		_, err := NewHours("", []string{item}, "")
-		if ok := item == "mon"; ok != (err == nil) || err != nil && !errors.Is(err, ErrOption) {
-			t.Errorf("%q: %v", item, err)
-		}
+		assert.True(t, (item == "mon") == (err == nil) && (err == nil || errors.Is(err, ErrOption)), "%q: %v", item,
+			err)
 	}
-	if _, err := NewHours("Europe/Nowhere", nil, ""); !errors.Is(err, ErrOption) {
-		t.Error(err)
-	}
-	if _, err := NewHours("", make([]string, MaxHours+1), ""); !errors.Is(err, ErrOption) {
-		t.Error(err)
-	}
+	assert.Fails(NewHours("Europe/Nowhere", nil, ""))(t, ErrOption)
+	assert.Fails(NewHours("", make([]string, MaxHours+1), ""))(t, ErrOption)
 	if h, err := NewHours("UTC", nil, ""); h != nil || err != nil {
 		t.Error(h, err)
 	}

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // TestPaceOfManyDelays compares the limiter's answers, which are floating-point numbers, with whole
@@ -20,8 +22,7 @@ func TestPaceOfManyDelays(t *testing.T) {
 		p.ended(end, delay)
 		got := p.ready().Sub(end)
 		exact := (delay + time.Microsecond - 1).Truncate(time.Microsecond)
-		if delay < 1<<54 && got != exact || got < delay || got-exact > delay>>48 {
-			t.Fatalf("a delay of %d ns keeps a gap of %d ns, want %d", delay, got, exact)
-		}
+		must.True(t, (delay >= 1<<54 || got == exact) && got >= delay && got-exact <= delay>>48,
+			"a delay of %d ns keeps a gap of %d ns, want %d", delay, got, exact)
 	}
 }

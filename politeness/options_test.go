@@ -3,8 +3,10 @@ package politeness
 import (
 	"errors"
 	"math"
-	"strings"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 func TestOptionsValidate(t *testing.T) {
@@ -30,13 +32,9 @@ func TestOptionsValidate(t *testing.T) {
 			o := DefaultOptions()
 			tt.change(&o)
 			err := o.Validate()
-			if (err != nil) != (len(tt.want) > 0) || err != nil && !errors.Is(err, ErrOption) {
-				t.Fatalf("got %v", err)
-			}
+			must.True(t, (err != nil) == (len(tt.want) > 0) && (err == nil || errors.Is(err, ErrOption)), "got %v", err)
 			for _, want := range tt.want {
-				if !strings.Contains(err.Error(), want) {
-					t.Errorf("%v does not say %q", err, want)
-				}
+				assert.Contains(t, err.Error(), want, err, "does not say")
 			}
 		})
 	}

@@ -37,9 +37,8 @@ func (w *world) ready() time.Duration {
 // check compares the host with the promise of the package.
 func (w *world) check(rt *rapid.T) {
 	delay := w.h.Delay(epoch)
-	if least := max(w.o.Delay, w.crawl); delay < least {
-		rt.Fatalf("delay in force %v, configured %v, Crawl-delay %v", delay, w.o.Delay, w.crawl)
-	}
+	must.True(rt, delay >= max(w.o.Delay, w.crawl), "delay in force %v, configured %v, Crawl-delay %v", delay,
+		w.o.Delay, w.crawl)
 	required := w.held
 	if w.fetched {
 		required = max(required, w.end+delay)
@@ -198,13 +197,10 @@ func TestAnyState(t *testing.T) {
 			s.Demands.Visits = append(s.Demands.Visits, Visit{windows.Draw(rt, "window"), lines.Draw(rt, "line")})
 		}
 		b, err := s.AppendBinary(nil)
-		if err != nil || len(b) > MaxStateBytes {
-			rt.Fatalf("%d bytes of %+v (%v)", len(b), s, err)
-		}
+		must.True(rt, err == nil && len(b) <= MaxStateBytes, "%d bytes of %+v (%v)", len(b), s, err)
 		back, err := DecodeState(b)
-		if err != nil || len(back.Holds) != len(s.Holds) || back.Backoff != s.Backoff ||
-			back.Demands.Delay != max(s.Demands.Delay, 0) && len(s.Demands.Rates) == 0 {
-			rt.Fatalf("%+v came back as %+v (%v)", s, back, err)
-		}
+		must.True(rt, err == nil && len(back.Holds) == len(s.Holds) && back.Backoff == s.Backoff &&
+			(back.Demands.Delay == max(s.Demands.Delay, 0) || len(s.Demands.Rates) != 0), "%+v came back as %+v (%v)",
+			s, back, err)
 	})
 }

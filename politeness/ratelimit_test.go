@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -88,10 +89,9 @@ func TestParseRateLimit(t *testing.T) {
 			h.Add(tt.fields[i], tt.fields[i+1])
 		}
 		r := ParseRateLimit(h, end)
-		if r.Hold != tt.hold || r.Header != clipped(tt.header) || r.Policy.Delay() != tt.delay {
-			t.Errorf("%s: hold %v (%q), delay %v (%v), want %v (%q), %v", tt.name, r.Hold, r.Header, r.Policy.Delay(),
-				r.Policy, tt.hold, tt.header, tt.delay)
-		}
+		assert.True(t, r.Hold == tt.hold && r.Header == clipped(tt.header) && r.Policy.Delay() == tt.delay,
+			"%s: hold %v (%q), delay %v (%v), want %v (%q), %v", tt.name, r.Hold, r.Header, r.Policy.Delay(), r.Policy,
+			tt.hold, tt.header, tt.delay)
 	}
 }
 
@@ -111,17 +111,13 @@ func TestRateLimitOfHost(t *testing.T) {
 	used.RateLimit.Hold, used.RateLimit.Header = 40*time.Second, `"a";r=0;t=40`
 	h.Ended(at(10*time.Second), used)
 	wantReady(t, h, 50*time.Second, ReasonRateLimit)
-	if source := h.Explain(at(11 * time.Second)).Source.String(); source != `"\"a\";r=0;t=40"` {
-		t.Errorf("source %s", source)
-	}
+	assert.Equal(t, h.Explain(at(11*time.Second)).Source.String(), `"\"a\";r=0;t=40"`, "source")
 	b := must.Get(h.State(at(11 * time.Second)).AppendBinary(nil))(t)
 	s := must.Get(DecodeState(b))(t)
 	h = NewHost(&o, s, at(12*time.Second))
 	wantReady(t, h, 50*time.Second, ReasonRateLimit)
 	h.Ended(at(51*time.Second), Result{Signal: SignalUnreachable}) // no response, so the policy stays
-	if d := h.Delay(at(51 * time.Second)); d != 12*time.Second {
-		t.Errorf("after a failure %v between requests, want 12s", d)
-	}
+	assert.Equal(t, h.Delay(at(51*time.Second)), 12*time.Second, "after a failure between requests")
 	h.Ended(at(2*time.Minute), Result{})
 	wantReady(t, h, 2*time.Minute+time.Second, ReasonDelay)
 	fast := Result{RateLimit: RateLimit{Policy: Policy{Quota: 1000, Window: time.Second}}}
@@ -150,9 +146,7 @@ func FuzzParseRateLimit(f *testing.F) {
 	f.Fuzz(func(t *testing.T, quota, policy, remaining, reset string) {
 		r := ParseRateLimit(http.Header{"Ratelimit": {quota}, "Ratelimit-Policy": {policy},
 			"Ratelimit-Remaining": {remaining}, "Ratelimit-Reset": {reset}}, at(0))
-		if r.Hold < 0 || r.Policy.Delay() < 0 || len(r.Header) > MaxHeader {
-			t.Fatalf("%+v", r)
-		}
+		must.True(t, r.Hold >= 0 && r.Policy.Delay() >= 0 && len(r.Header) <= MaxHeader, "%+v", r)
 		o := DefaultOptions()
 		h := NewHost(&o, State{}, at(0))
 		h.Ended(at(0), Result{RateLimit: r})

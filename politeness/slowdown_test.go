@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // slowTrace are hosts that respond once a second each, in steps of a second.
@@ -60,18 +63,16 @@ func TestSlowdownIsFound(t *testing.T) {
 		}
 		began := w.now
 		found := w.run(15, 3, 5, slow)
-		if len(found) != 1 || found[0].Address != slowTraceAddress(1) || found[0].Of != 5 {
-			t.Fatalf("seed %d: found %+v", seed, found)
-		}
+		must.True(t, len(found) == 1 && found[0].Address == slowTraceAddress(1) && found[0].Of == 5,
+			"seed %d: found %+v", seed, found)
 		if after := found[0].Since.Sub(began); after < 2*time.Second || after > 12*time.Second {
 			t.Errorf("seed %d: found after %v", seed, after)
 		}
 		if f := found[0].Factor; f < 1.8 || f > 6 {
 			t.Errorf("seed %d: slower by %.1f", seed, f)
 		}
-		if len(found[0].Hosts) < 3 || !strings.HasSuffix(found[0].Hosts[0], ".a1.test") {
-			t.Errorf("seed %d: hosts %v", seed, found[0].Hosts)
-		}
+		assert.True(t, len(found[0].Hosts) >= 3 && strings.HasSuffix(found[0].Hosts[0], ".a1.test"),
+			"seed %d: hosts %v", seed, found[0].Hosts)
 		if w.run(60, 3, 5, slow); len(w.ended) > 0 {
 			t.Errorf("seed %d: it ends while it lasts", seed)
 		}
@@ -153,9 +154,7 @@ func TestSlowdownsAreBounded(t *testing.T) {
 		s.Observe(address, fmt.Sprintf("h%d.test", i), time.Second, now)
 		s.Observe(address.Next(), fmt.Sprintf("h%d.test", i), time.Second, now) // of the same network
 	}
-	if s.hosts != slowdownMost {
-		t.Errorf("%d hosts are kept", s.hosts)
-	}
+	assert.Equal(t, s.hosts, slowdownMost, "hosts are kept")
 	s.Observe(netip.Addr{}, "h.test", time.Second, now)
 	if s.Found(now.Add(slowdownKept + 1)); s.hosts != 0 || len(s.addresses) != 0 {
 		t.Errorf("%d hosts of %d addresses stay", s.hosts, len(s.addresses))

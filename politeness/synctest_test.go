@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
 )
 
 // TestHostsOnOneAddress runs a small crawler by a fake clock: forty hosts on four addresses, a
@@ -26,14 +28,10 @@ func TestHostsOnOneAddress(t *testing.T) {
 		began := time.Now()
 		c.run()
 		for i, h := range c.hosts {
-			if h.left != 0 {
-				t.Errorf("host %d has %d requests left", i, h.left)
-			}
+			assert.Equal(t, h.left, 0, "host", i, "requests left")
 		}
 		// A host takes 24 delays and 25 responses. Waits for the address add to some of them.
-		if took, most := time.Since(began), 25*(5*time.Second+200*time.Millisecond); took > most {
-			t.Errorf("took %v, a host needs %v at most", took, most)
-		}
+		assert.AtMost(t, time.Since(began), 25*(5*time.Second+200*time.Millisecond), "took a host needs at most")
 	})
 }
 
@@ -98,12 +96,8 @@ func (c *miniCrawler) next() (next *miniHost, at time.Time) {
 
 func (c *miniCrawler) start(h *miniHost) {
 	now := time.Now()
-	if gap := now.Sub(h.last); gap < 5*time.Second {
-		c.t.Errorf("request to the host %v after the end of its last one", gap)
-	}
-	if gap := now.Sub(h.at.last); gap < time.Second/3 {
-		c.t.Errorf("request to the address %v after the end of its last one", gap)
-	}
+	assert.AtLeast(c.t, now.Sub(h.last), 5*time.Second, "request to the host after the end of its last one")
+	assert.AtLeast(c.t, now.Sub(h.at.last), time.Second/3, "request to the address after the end of its last one")
 	h.inFlight = true
 	h.at.Begin()
 	c.inFlight++

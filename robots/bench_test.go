@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/temoto/robotstxt"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // benchFile is one of the three sizes of robots.txt that the targets are for.
@@ -102,9 +104,7 @@ func BenchmarkParse(b *testing.B) {
 		b.Run(f.name+"/temoto", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := robotstxt.FromBytes(f.body); err != nil {
-					b.Fatal(err)
-				}
+				must.Get(robotstxt.FromBytes(f.body))(b)
 			}
 		})
 	}
@@ -120,9 +120,7 @@ func BenchmarkMatch(b *testing.B) {
 			}
 		})
 		data, err := robotstxt.FromBytes(f.body)
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, err)
 		group := data.FindGroup("amble")
 		b.Run(f.name+"/temoto", func(b *testing.B) {
 			b.ReportAllocs()
@@ -137,9 +135,7 @@ func BenchmarkRecord(b *testing.B) {
 	for _, f := range benchFiles() {
 		r, _ := DefaultOptions().Next(Record{}, Outcome{URL: robotsURL, Status: 200, Body: f.body}, begin)
 		stored, err := r.AppendBinary(nil)
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, err)
 		b.Run("append/"+f.name, func(b *testing.B) {
 			b.ReportAllocs()
 			var buf []byte
@@ -153,9 +149,7 @@ func BenchmarkRecord(b *testing.B) {
 		b.Run("decode/"+f.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := DecodeRecord(stored); err != nil {
-					b.Fatal(err)
-				}
+				must.Get(DecodeRecord(stored))(b)
 			}
 		})
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -37,9 +38,7 @@ var packedBody = []byte("User-agent: *\n" + strings.Repeat("Disallow: /a\n", 20)
 
 func TestRecordGolden(t *testing.T) {
 	b := must.Get(fullRecord.AppendBinary(nil))(t)
-	if got := hex.EncodeToString(b); got != golden {
-		t.Errorf("stored as\n%s\nnot\n%s", got, golden)
-	}
+	assert.Equal(t, hex.EncodeToString(b), golden, "stored as")
 	b = must.Get(hex.DecodeString(golden))(t)
 	if r, err := DecodeRecord(b); err != nil || !reflect.DeepEqual(r, fullRecord) {
 		t.Errorf("%+v, %v", r, err)
@@ -68,16 +67,11 @@ func TestRecordRoundTrip(t *testing.T) {
 	records := map[string]Record{"zero": {}, "full": fullRecord, "long": long, "good": good()}
 	for name, want := range records {
 		b, err := want.AppendBinary([]byte("before"))
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
+		must.Do(t, err, name)
 		got, err := DecodeRecord(b[len("before"):])
-		if err != nil || !reflect.DeepEqual(got, want) {
-			t.Errorf("%s: got %+v, %v; want %+v", name, got, err, want)
-		}
-		if name == "long" && len(b) > len(want.Body)/10 {
-			t.Errorf("a body of %d octets takes %d bytes", len(want.Body), len(b))
-		}
+		assert.True(t, err == nil && reflect.DeepEqual(got, want), "%s: got %+v, %v; want %+v", name, got, err, want)
+		assert.True(t, name != "long" || len(b) <= len(want.Body)/10, "a body of %d octets takes %d bytes",
+			len(want.Body), len(b))
 	}
 }
 
@@ -102,27 +96,19 @@ func sealed(b []byte) []byte {
 
 func TestDecodeHostile(t *testing.T) {
 	whole, err := fullRecord.AppendBinary(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for n := range whole {
-		if _, err := DecodeRecord(whole[:n]); !errors.Is(err, ErrRecord) {
-			t.Errorf("cut at %d: %v", n, err)
-		}
+		assert.Fails(DecodeRecord(whole[:n]))(t, ErrRecord, "cut at", n)
 		if _, err := DecodeRecord(sealed(whole[:n])); n < len(whole)-4 && !errors.Is(err, ErrRecord) {
 			t.Errorf("cut at %d and sealed: %v", n, err)
 		}
 		flipped := bytes.Clone(whole)
 		flipped[n] ^= 0x10
-		if _, err := DecodeRecord(flipped); !errors.Is(err, ErrRecord) {
-			t.Errorf("damaged at %d: %v", n, err)
-		}
+		assert.Fails(DecodeRecord(flipped))(t, ErrRecord, "damaged at", n)
 		DecodeRecord(sealed(flipped[:len(flipped)-4])) // must not panic
 	}
 	_, err = DecodeRecord(sealed([]byte{2, 0, 0, 0, 0}))
-	if err == nil || !strings.Contains(err.Error(), "version 2") {
-		t.Errorf("another version: %v", err)
-	}
+	assert.True(t, err != nil && strings.Contains(err.Error(), "version 2"), "another version: %v", err)
 }
 
 // TestDecodeBomb decodes records that claim more than they hold, or hold more than they claim.
@@ -163,13 +149,9 @@ func TestVersion(t *testing.T) {
 	r := Record{Class: ClassFound, Copy: ClassFound, Body: body}
 	const want = "f26c1148a87f1114697fc794684d6aac"
 	v := r.Rules("amble").Version()
-	if v.String() != want || v != VersionOf(body) || v.IsZero() {
-		t.Errorf("version %s, want %s", v, want)
-	}
+	assert.True(t, v.String() == want && v == VersionOf(body) && !v.IsZero(), "version %s, want %s", v, want)
 	r.Class = ClassUnreachable
-	if got := r.Rules("other").Version(); got != v {
-		t.Errorf("rules of the last good copy have version %s, want %s", got, v)
-	}
+	assert.Equal(t, r.Rules("other").Version(), v, "rules of the last good copy have version")
 	for _, r := range []Record{{}, {Class: ClassUnavailable, Copy: ClassUnavailable}, {Class: ClassUnreachable}} {
 		if got := r.Rules("amble").Version(); !got.IsZero() {
 			t.Errorf("%s: version %s without a file", r.Class, got)

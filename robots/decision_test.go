@@ -4,13 +4,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 func TestDecisionFirst(t *testing.T) {
-	if s := DefaultOptions().Decide(Record{}, hour, begin); s != (Decision{Kind: DecisionFetch}) {
-		t.Errorf("a file never fetched: %+v", s)
-	}
+	assert.Equal(t, DefaultOptions().Decide(Record{}, hour, begin), (Decision{Kind: DecisionFetch}),
+		"a file never fetched")
 }
 
 // TestDecisionLifetime covers the life of a good file, with and without a delay in force.
@@ -39,12 +39,9 @@ func TestDecisionLifetime(t *testing.T) {
 	}
 	for _, tt := range tests {
 		s := o.Decide(r, tt.slack, begin.Add(tt.age))
-		if s.Kind != tt.kind || s.RefreshDue != tt.refresh || s.Reason != ReasonNone {
-			t.Errorf("%s: %+v", tt.name, s)
-		}
-		if s.Kind == DecisionMatch && !s.Until.Equal(begin.Add(day+max(tt.slack, 0))) {
-			t.Errorf("%s: until %v", tt.name, s.Until)
-		}
+		assert.True(t, s.Kind == tt.kind && s.RefreshDue == tt.refresh && s.Reason == ReasonNone, "%s: %+v", tt.name, s)
+		assert.True(t, s.Kind != DecisionMatch || s.Until.Equal(begin.Add(day+max(tt.slack, 0))), "%s: until %v",
+			tt.name, s.Until)
 	}
 }
 
@@ -72,22 +69,16 @@ func TestDecisionPhases(t *testing.T) {
 			r, _ = o.Next(r, response(500, "", Header{}), begin.Add(failed))
 		}
 		s := o.Decide(r, 0, begin.Add(tt.age))
-		if s.Kind != tt.kind {
-			t.Errorf("%s: %+v", tt.name, s)
-		}
-		if s.Kind == DecisionHold && (s.Reason != ReasonUnreachable || !s.Until.Equal(r.Refresh)) {
-			t.Errorf("%s: %+v", tt.name, s)
-		}
-		if s.RefreshDue {
-			t.Errorf("%s: fetched again before the backoff is over: %+v", tt.name, s)
-		}
+		assert.Equal(t, s.Kind, tt.kind, tt.name, s)
+		assert.True(t, s.Kind != DecisionHold || s.Reason == ReasonUnreachable && s.Until.Equal(r.Refresh), "%s: %+v",
+			tt.name, s)
+		assert.True(t, !s.RefreshDue, "%s: fetched again before the backoff is over: %+v", tt.name, s)
 		if v := r.Rules("amble").Match("/private"); v.Allowed || v.Reason != ReasonRule {
 			t.Errorf("%s: the rules of the copy are lost: %+v", tt.name, v)
 		}
 		s = o.Decide(r, 0, r.Refresh)
-		if fetches := s.Kind == DecisionFetch || s.RefreshDue; !fetches {
-			t.Errorf("%s: not fetched again at the end of the backoff: %+v", tt.name, s)
-		}
+		assert.True(t, s.Kind == DecisionFetch || s.RefreshDue, "%s: not fetched again at the end of the backoff: %+v",
+			tt.name, s)
 	}
 }
 
@@ -97,13 +88,9 @@ func TestDecisionLateFailure(t *testing.T) {
 	o := DefaultOptions()
 	late := begin.Add(5 * day)
 	r, _ := o.Next(good(), response(500, "", Header{}), late)
-	if s := o.Decide(r, 0, late); s.Kind != DecisionHold {
-		t.Errorf("%+v", s)
-	}
+	assert.Equal(t, o.Decide(r, 0, late).Kind, DecisionHold)
 	r, _ = o.Next(r, response(500, "", Header{}), late.Add(12*hour))
-	if s := o.Decide(r, 0, late.Add(12*hour)); s.Kind != DecisionMatch {
-		t.Errorf("after 12 hours: %+v", s)
-	}
+	assert.Equal(t, o.Decide(r, 0, late.Add(12*hour)).Kind, DecisionMatch, "after 12 hours")
 }
 
 // TestDecisionWithoutCopy has no good file to fall back to: it was never fetched, or did not exist.
@@ -126,24 +113,19 @@ func TestDecisionWithoutCopy(t *testing.T) {
 		}
 		out := response(500, "", Header{})
 		still, _ := o.Next(r, out, begin.Add(32*day))
-		if s := o.Decide(still, 0, begin.Add(32*day)); s.Kind != DecisionHold {
-			t.Errorf("%s: after 30 days, from a host that does not respond: %+v", name, s)
-		}
+		assert.Equal(t, o.Decide(still, 0, begin.Add(32*day)).Kind, DecisionHold, name,
+			"after 30 days, from a host that does not respond")
 		out.HostAnswers = true
 		for _, age := range []time.Duration{32 * day, 33 * day, 40 * day} {
 			r, _ = o.Next(r, out, begin.Add(age))
 			s := o.Decide(r, 0, begin.Add(age))
-			if s.Kind != DecisionMatch || s.Reason != ReasonUnavailable || !r.Rules("x").Match("/").Allowed {
-				t.Errorf("%s: after %v, from a host that responds: %+v", name, age, s)
-			}
-			if r.FirstUnreachable.IsZero() || r.Failures == 0 || !r.Refresh.Before(begin.Add(age+2*hour)) {
-				t.Errorf("%s: the failures in a row are forgotten: %+v", name, r)
-			}
+			assert.True(t, s.Kind == DecisionMatch && s.Reason == ReasonUnavailable && r.Rules("x").Match("/").Allowed,
+				"%s: after %v, from a host that responds: %+v", name, age, s)
+			assert.True(t, !r.FirstUnreachable.IsZero() && r.Failures != 0 && r.Refresh.Before(begin.Add(age+2*hour)),
+				"%s: the failures in a row are forgotten: %+v", name, r)
 		}
 		r, _ = o.Next(r, response(200, string(rulesBody), Header{}), begin.Add(41*day))
-		if r.Rules("x").Match("/private").Allowed || r.Failures != 0 {
-			t.Errorf("%s: back again: %+v", name, r)
-		}
+		assert.True(t, !r.Rules("x").Match("/private").Allowed && r.Failures == 0, "%s: back again: %+v", name, r)
 	}
 }
 
@@ -180,9 +162,8 @@ func TestLongDelayStillFetchesPages(t *testing.T) {
 					t.Fatalf("%v: a page under rules that are %v old", delay, age)
 				}
 			}
-			if pages < robots-2 && !(status == 500 && delay == hour) {
-				t.Errorf("delay %v, %s: %d pages, %d times robots.txt", delay, name, pages, robots)
-			}
+			assert.True(t, pages >= robots-2 || status == 500 && delay == hour,
+				"delay %v, %s: %d pages, %d times robots.txt", delay, name, pages, robots)
 		}
 	}
 }
@@ -192,13 +173,9 @@ func TestLongDelayStillFetchesPages(t *testing.T) {
 func TestDecisionBadClock(t *testing.T) {
 	o := DefaultOptions()
 	r, _ := o.Next(Record{}, response(503, "", Header{RetryAfter: "7200"}), begin.Add(1000*day))
-	if s := o.Decide(r, 0, begin); s.Kind != DecisionFetch {
-		t.Errorf("%+v", s)
-	}
+	assert.Equal(t, o.Decide(r, 0, begin).Kind, DecisionFetch)
 	r, _ = o.Next(r, response(503, "", Header{}), begin)
-	if !r.FirstUnreachable.Equal(begin) {
-		t.Errorf("first unreachable in the future: %v", r.FirstUnreachable)
-	}
+	assert.True(t, r.FirstUnreachable.Equal(begin), "first unreachable in the future: %v", r.FirstUnreachable)
 }
 
 func TestValidate(t *testing.T) {
@@ -246,9 +223,7 @@ func TestDecisionForbiddenChanged(t *testing.T) {
 				want = tt.of404
 			}
 			record, _ := tt.made.Next(Record{}, out, begin)
-			if s := tt.read.Decide(record, 0, begin.Add(minute)); s.Kind != want {
-				t.Errorf("%s, status %d: %v, want %v", tt.name, status, s.Kind, want)
-			}
+			assert.Equal(t, tt.read.Decide(record, 0, begin.Add(minute)).Kind, want, tt.name, "status", status)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -31,7 +32,5 @@ func TestDocument(t *testing.T) {
 			t.Errorf("%s: %+v", strings.TrimSpace(line), v)
 		}
 	}
-	if examples < 30 {
-		t.Errorf("%d examples found", examples)
-	}
+	assert.AtLeast(t, examples, 30, "examples found")
 }

@@ -3,9 +3,11 @@ package robots
 import (
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // everything is a file with one of each.
@@ -35,9 +37,8 @@ Disallow:
 func TestParse(t *testing.T) {
 	f := Parse([]byte(everything))
 	agents := []Agent{{4, "B", "B"}, {6, "amble", "amble"}, {7, "*", "*"}}
-	if len(f.Groups) != 2 || !reflect.DeepEqual(f.Groups[0].Agents, agents) || f.Groups[1].Agents[0].Line != 20 {
-		t.Fatalf("groups %+v", f.Groups)
-	}
+	must.True(t, len(f.Groups) == 2 && reflect.DeepEqual(f.Groups[0].Agents, agents) &&
+		f.Groups[1].Agents[0].Line == 20, "groups %+v", f.Groups)
 	if got := fmt.Sprint(f.Groups[0].Rules); got != "[Disallow: /a Allow: /a/b]" || f.Groups[0].Rules[1].Line != 11 {
 		t.Errorf("rules %+v", got)
 	}
@@ -45,40 +46,27 @@ func TestParse(t *testing.T) {
 		len(e[1].Agents) != 2 || e[1].Value != "3" {
 		t.Errorf("extensions %+v", e)
 	}
-	if len(f.Records) != 4 || f.Records[3] != (Field{18, "X-Else", "y"}) || f.Lines != 21 || f.Cut {
-		t.Errorf("records %+v, %d lines", f.Records, f.Lines)
-	}
+	assert.True(t, len(f.Records) == 4 && f.Records[3] == (Field{18, "X-Else", "y"}) && f.Lines == 21 && !f.Cut,
+		"records %+v, %d lines", f.Records, f.Lines)
 	want := []string{"https://site.example/s.xml"}
-	if got := f.Sitemaps("https://site.example/robots.txt"); !slices.Equal(got, want) {
-		t.Errorf("sitemaps %v", got)
-	}
-	if got := f.CleanParams(); !reflect.DeepEqual(got, []CleanParam{{17, []string{"a", "b"}, "/c"}}) {
-		t.Errorf("clean-param %+v", got)
-	}
+	assert.Slice(t, f.Sitemaps("https://site.example/robots.txt"), want, "sitemaps")
+	assert.Deep(t, f.CleanParams(), []CleanParam{{17, []string{"a", "b"}, "/c"}}, "clean-param")
 	if got := f.Text(11); got != "allow : /a/b # here" || f.Text(0) != "" || f.Text(22) != "" {
 		t.Errorf("line 11: %q", got)
 	}
-	if got := LineText([]byte(everything), 10); got != "Disallow: /a" {
-		t.Errorf("line 10: %q", got)
-	}
+	assert.Equal(t, LineText([]byte(everything), 10), "Disallow: /a", "line 10")
 }
 
 func TestPolicy(t *testing.T) {
 	f := Parse([]byte(everything))
 	p := f.Policy("amble")
-	if p.Group != "amble" || len(p.Agents) != 1 || len(p.Rules) != 2 || *p.CrawlDelay != 3 ||
-		p.RequestRate.Seconds != 4 {
-		t.Errorf("%+v", p)
-	}
-	if !reflect.DeepEqual(p.VisitTimes, []Window{{"0600", "0845"}}) {
-		t.Errorf("visit times %v", p.VisitTimes)
-	}
+	assert.True(t, p.Group == "amble" && len(p.Agents) == 1 && len(p.Rules) == 2 && *p.CrawlDelay == 3 &&
+		p.RequestRate.Seconds == 4, "%+v", p)
+	assert.Deep(t, p.VisitTimes, []Window{{"0600", "0845"}}, "visit times")
 	signal := Usage{ContentSignal, 13, "", "search=yes, AI-train = no"}
 	usage := Usage{ContentUsage, 14, "/a", "train-ai=n"}
-	if !reflect.DeepEqual(p.ContentSignals, []Usage{signal}) ||
-		!reflect.DeepEqual(p.ContentUsage, []Usage{usage}) {
-		t.Errorf("preferences %+v %+v", p.ContentSignals, p.ContentUsage)
-	}
+	assert.True(t, reflect.DeepEqual(p.ContentSignals, []Usage{signal}) &&
+		reflect.DeepEqual(p.ContentUsage, []Usage{usage}), "preferences %+v %+v", p.ContentSignals, p.ContentUsage)
 	if d, ok := f.Rules("amble").CrawlDelay(); !ok || d.Seconds() != 4 {
 		t.Errorf("the slower of delay and rate is 4 s, not %v", d)
 	}
@@ -129,18 +117,13 @@ func TestWarnings(t *testing.T) {
 		var got []string
 		for _, w := range Parse([]byte(tt.body)).Warnings {
 			got = append(got, fmt.Sprintf("%v %d", w.Kind, w.Line))
-			if w.Text == "" || strings.ContainsAny(w.Text, "\x00\n\x1b") {
-				t.Errorf("%q: text %q", tt.body, w.Text)
-			}
+			assert.True(t, w.Text != "" && !strings.ContainsAny(w.Text, "\x00\n\x1b"), "%q: text %q", tt.body, w.Text)
 		}
-		if strings.Join(got, ", ") != tt.want {
-			t.Errorf("%q: %v, want %s", tt.body, got, tt.want)
-		}
+		assert.Equal(t, strings.Join(got, ", "), tt.want, tt.body, got)
 	}
 	f := Parse([]byte(strings.Repeat("nothing\n", maxWarnings+5)))
-	if len(f.Warnings) != maxWarnings || f.Omitted != 5 {
-		t.Errorf("%d warnings, %d omitted", len(f.Warnings), f.Omitted)
-	}
+	assert.True(t, len(f.Warnings) == maxWarnings && f.Omitted == 5, "%d warnings, %d omitted", len(f.Warnings),
+		f.Omitted)
 }
 
 func TestDiff(t *testing.T) {
@@ -163,9 +146,7 @@ func TestDiff(t *testing.T) {
 		for _, c := range Diff(Parse([]byte(old)), Parse([]byte(tt.body)), "amble") {
 			got = append(got, c.String())
 		}
-		if strings.Join(got, "; ") != tt.want {
-			t.Errorf("%q:\n got %s\nwant %s", tt.body, strings.Join(got, "; "), tt.want)
-		}
+		assert.Equal(t, strings.Join(got, "; "), tt.want, tt.body)
 	}
 }
 
@@ -190,9 +171,7 @@ func TestRequestURI(t *testing.T) {
 		"https://a.example//b":         "//b",
 		"https://[2001:db8::1]:8080/b": "/b",
 	} {
-		if got := RequestURI(url); got != want {
-			t.Errorf("%q: %q, want %q", url, got, want)
-		}
+		assert.Equal(t, RequestURI(url), want, url)
 	}
 }
 

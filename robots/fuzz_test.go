@@ -31,13 +31,9 @@ func FuzzParse(f *testing.F) {
 		file := Parse(body)
 		tokens := []string{"amble-news", "amble", "9b"}
 		r, p := Compile(body, tokens...), file.Policy(tokens...)
-		if r.Group() != p.Group {
-			t.Fatalf("group %q and %q", r.Group(), p.Group)
-		}
+		must.True(t, r.Group() == p.Group, "group %q and %q", r.Group(), p.Group)
 		checkDelays(t, r, p)
-		if !r.Equal(file.Rules(tokens...)) {
-			t.Fatal("File.Rules differ from Compile")
-		}
+		must.True(t, r.Equal(file.Rules(tokens...)), "File.Rules differ from Compile")
 		if n := len(p.Rules); r.Len() > n {
 			t.Fatalf("%d rules of %d", r.Len(), n)
 		}
@@ -47,13 +43,9 @@ func FuzzParse(f *testing.F) {
 			for _, rule := range p.Rules {
 				found = found || rule.Line == e.Line && rule.Allow == e.Allowed
 			}
-			if !found || LineText(body, e.Line) == "" {
-				t.Fatalf("explanation %+v of %+v", e, p)
-			}
+			must.True(t, found && LineText(body, e.Line) != "", "explanation %+v of %+v", e, p)
 		}
-		if len(Diff(file, Parse(body), tokens...)) > 0 {
-			t.Fatal("differs from itself")
-		}
+		must.True(t, len(Diff(file, Parse(body), tokens...)) == 0, "differs from itself")
 		base := "https://a.example/robots.txt"
 		_, sitemaps := Record{Class: ClassFound, Body: body, FinalURL: base}.Read(tokens...)
 		if want := file.Sitemaps(base); !slices.Equal(sitemaps, want) {
@@ -73,10 +65,8 @@ func checkDelays(t *testing.T, r *Rules, p Policy) {
 		want = max(want, p.RequestRate.interval())
 	}
 	d, ok := r.CrawlDelay()
-	if ok != (want >= 0) || ok && (d != toDuration(want) || d < 0 || d > MaxDelay) || math.IsNaN(want) ||
-		math.IsInf(want, 0) {
-		t.Fatalf("delay %v %v, the file says %v", d, ok, want)
-	}
+	must.True(t, ok == (want >= 0) && (!ok || d == toDuration(want) && d >= 0 && d <= MaxDelay) && !math.IsNaN(want) &&
+		!math.IsInf(want, 0), "delay %v %v, the file says %v", d, ok, want)
 }
 
 // FuzzMatch matches one URL in several spellings with the same meaning.
@@ -91,9 +81,8 @@ func FuzzMatch(f *testing.F) {
 		}
 		for work := 1; ; work *= 4 {
 			within, ok := r.MatchWithin(uri, work)
-			if ok && within != v || !ok && work > 2*(len(body)+1)*(3*len(uri)+2) {
-				t.Fatalf("%q: %+v, within %d octets %+v, %v", uri, v, work, within, ok)
-			}
+			must.True(t, (!ok || within == v) && (ok || work <= 2*(len(body)+1)*(3*len(uri)+2)),
+				"%q: %+v, within %d octets %+v, %v", uri, v, work, within, ok)
 			if ok {
 				break
 			}
@@ -101,9 +90,8 @@ func FuzzMatch(f *testing.F) {
 		if v.Reason == ReasonRule && (v.Line < 1 || r.RuleText(v) == "") {
 			t.Fatalf("%+v %q", v, r.RuleText(v))
 		}
-		if r.DisallowsAll() && v.Allowed && v.Reason != ReasonRobotsFile {
-			t.Fatalf("%q: %+v, although all is disallowed", uri, v)
-		}
+		must.True(t, !r.DisallowsAll() || !v.Allowed || v.Reason == ReasonRobotsFile,
+			"%q: %+v, although all is disallowed", uri, v)
 		r.MatchURL(uri)
 	})
 }
@@ -120,9 +108,7 @@ func FuzzDecodeRecord(f *testing.F) {
 			return
 		}
 		b, err = r.AppendBinary(nil)
-		if err != nil {
-			t.Fatalf("%+v was read, and cannot be written: %v", r, err)
-		}
+		must.Do(t, err, r, "was read, and cannot be written")
 		if again, err := DecodeRecord(b); err != nil || !reflect.DeepEqual(again, r) {
 			t.Fatalf("%+v became %+v, %v", r, again, err)
 		}
@@ -157,20 +143,14 @@ func FuzzNext(f *testing.F) {
 
 func checkRecord(t *testing.T, o Options, r Record, now time.Time) {
 	wait := r.Refresh.Sub(now)
-	if wait < o.MinRetry || wait > day {
-		t.Fatalf("fetched again after %v: %+v", wait, r)
-	}
+	must.True(t, wait >= o.MinRetry && wait <= day, "fetched again after %v: %+v", wait, r)
 	s := o.Decide(r, 0, now)
-	if s.Kind == DecisionFetch || s.Kind == DecisionMatch && !s.Until.After(now) || s.RefreshDue {
-		t.Fatalf("no verdict in force right after an attempt: %+v of %+v", s, r)
-	}
-	if (r.Class == ClassUnreachable || r.Copy == ClassUnavailable && r.Failures > 0) != (r.Failures > 0) ||
-		(r.Failures > 0) == r.FirstUnreachable.IsZero() {
-		t.Fatalf("failures and class do not agree: %+v", r)
-	}
-	if r.Class == ClassUnreachable && r.Copy == ClassNone && s.Kind != DecisionHold {
-		t.Fatalf("unreachable without a copy: %+v", s)
-	}
+	must.True(t, s.Kind != DecisionFetch && (s.Kind != DecisionMatch || s.Until.After(now)) && !s.RefreshDue,
+		"no verdict in force right after an attempt: %+v of %+v", s, r)
+	must.True(t, (r.Class == ClassUnreachable || r.Copy == ClassUnavailable && r.Failures > 0) == (r.Failures > 0) &&
+		(r.Failures > 0) != r.FirstUnreachable.IsZero(), "failures and class do not agree: %+v", r)
+	must.True(t, r.Class != ClassUnreachable || r.Copy != ClassNone || s.Kind == DecisionHold,
+		"unreachable without a copy: %+v", s)
 	b := must.Get(r.AppendBinary(nil))(t)
 	if back, err := DecodeRecord(b); err != nil || !reflect.DeepEqual(back.Rules("x"), r.Rules("x")) ||
 		o.Decide(back, 0, now) != s {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -35,9 +36,7 @@ func TestReplaces(t *testing.T) {
 		{"there", known, testRecord(ClassUnavailable, ""), true},
 		{"still gone", testRecord(ClassUnavailable, ""), testRecord(ClassUnavailable, ""), false},
 	} {
-		if got := tt.next.Replaces(tt.known); got != tt.want {
-			t.Errorf("%s: %v", tt.name, got)
-		}
+		assert.Equal(t, tt.next.Replaces(tt.known), tt.want, tt.name)
 	}
 }
 
@@ -83,9 +82,8 @@ func TestLongHistory(t *testing.T) {
 	}
 	b := must.Get(p.AppendBinary(nil))(t)
 	again, err := DecodeHistory(b)
-	if err != nil || len(again) != MaxHistory || !bytes.Equal(again[7].Body, p[7].Body) {
-		t.Errorf("%d of %d versions in %d bytes: %v", len(again), len(p), len(b), err)
-	}
+	assert.True(t, err == nil && len(again) == MaxHistory && bytes.Equal(again[7].Body, p[7].Body),
+		"%d of %d versions in %d bytes: %v", len(again), len(p), len(b), err)
 }
 
 func FuzzDecodeHistory(f *testing.F) {
@@ -95,9 +93,7 @@ func FuzzDecodeHistory(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		p, err := DecodeHistory(b)
 		if err != nil {
-			if !errors.Is(err, ErrRecord) {
-				t.Error(err)
-			}
+			assert.Is(t, err, ErrRecord)
 			return
 		}
 		encoded := must.Get(p.AppendBinary(nil))(t)

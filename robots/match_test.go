@@ -4,6 +4,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
 )
 
 func TestMatchDoesNotAllocate(t *testing.T) {
@@ -41,9 +43,7 @@ func TestSize(t *testing.T) {
 			group = len(f.body) * 1250 / 2000
 		}
 		r := Compile(f.body, "amble")
-		if r.Size() > 2*group {
-			t.Errorf("%s: %d bytes retained of a group of %d", f.name, r.Size(), group)
-		}
+		assert.AtMost(t, r.Size(), 2*group, f.name, "bytes retained of a group of", group)
 	}
 }
 
@@ -75,9 +75,7 @@ func TestMatchWithin(t *testing.T) {
 			}
 		}
 		heavy := strings.HasPrefix(name, "many") || name == "one rule of stars"
-		if heavy != (took > 16<<10) {
-			t.Errorf("%s: the verdict takes up to %d octets", name, took)
-		}
+		assert.Equal(t, heavy, (took > 16<<10), name, "the verdict takes up to", took, "octets")
 	}
 	for _, f := range benchFiles()[:2] {
 		if _, ok := Compile(f.body, "amble").MatchWithin(f.uri, 4096); !ok {
@@ -93,9 +91,8 @@ func TestGlobCounts(t *testing.T) {
 		"/" + strings.Repeat("*a", 900), "/*" + strings.Repeat("a", 900)} {
 		matches, left := glob([]byte(pattern), uri, 1<<20)
 		compared := 1<<20 - left
-		if compared < 0 || compared > len(pattern)+len(uri) {
-			t.Errorf("%.20s: %d octets are counted", pattern, compared)
-		}
+		assert.True(t, compared >= 0 && compared <= len(pattern)+len(uri), "%.20s: %d octets are counted", pattern,
+			compared)
 		if again, left := glob([]byte(pattern), uri, compared); again != matches || left != 0 {
 			t.Errorf("%.20s: exactly within %d octets: %v, %d are left", pattern, compared, again, left)
 		}
@@ -117,9 +114,7 @@ func TestMatchLongURL(t *testing.T) {
 		"/b" + strings.Repeat("c", 254):               false,
 		"/b" + strings.Repeat("c", 255):               false,
 	} {
-		if v := r.Match(uri); v.Allowed != allowed {
-			t.Errorf("%.20q of %d octets: %+v", uri, len(uri), v)
-		}
+		assert.Equal(t, r.Match(uri).Allowed, allowed, uri, len(uri), "octets")
 	}
 }
 
@@ -127,9 +122,7 @@ func TestMatchOddURI(t *testing.T) {
 	r := Compile([]byte("User-agent: *\nDisallow: /a\nDisallow: /$\n"), "x")
 	for uri, allowed := range map[string]bool{"": false, "a": false, "?x": true, "#": false, "#/a": false, "b": true,
 		"/b#/a": true} {
-		if v := r.Match(uri); v.Allowed != allowed {
-			t.Errorf("%q: %+v", uri, v)
-		}
+		assert.Equal(t, r.Match(uri).Allowed, allowed, uri)
 	}
 }
 
@@ -158,13 +151,9 @@ func TestDisallowsAll(t *testing.T) {
 		"Disallow: /\n\nUser-agent: B\nAllow: /": true,
 	} {
 		r := Compile([]byte("User-agent: *\n"+rules+"\n"), "amble")
-		if r.DisallowsAll() != want {
-			t.Errorf("%q: %v", rules, !want)
-		}
+		assert.Equal(t, r.DisallowsAll(), want, rules, !want)
 	}
-	if new(Rules).DisallowsAll() || Compile(nil).DisallowsAll() {
-		t.Error("no rules disallow all")
-	}
+	assert.True(t, !new(Rules).DisallowsAll() && !Compile(nil).DisallowsAll(), "no rules disallow all")
 }
 
 func TestTokens(t *testing.T) {
@@ -184,13 +173,9 @@ func TestTokens(t *testing.T) {
 	}
 	for _, tt := range tests {
 		r := Compile(body, tt.tokens...)
-		if r.Group() != tt.group {
-			t.Errorf("%v: group %q", tt.tokens, r.Group())
-		}
+		assert.Equal(t, r.Group(), tt.group, tt.tokens, "group")
 		for _, path := range []string{"/star", "/amble", "/news"} {
-			if r.Match(path).Allowed != (path != tt.path) {
-				t.Errorf("%v: %s %+v", tt.tokens, path, r.Match(path))
-			}
+			assert.Equal(t, r.Match(path).Allowed, (path != tt.path), tt.tokens, path, r.Match(path))
 		}
 		if _, ok := r.CrawlDelay(); ok != (tt.path == "/amble") {
 			t.Errorf("%v: crawl-delay %v", tt.tokens, ok)
@@ -202,9 +187,7 @@ func TestTokens(t *testing.T) {
 	}
 	for token, want := range map[string]bool{"amble": true, "A-b_C": true, "": false, "a1": false, "a/1": false,
 		"é": false} {
-		if ValidToken(token) != want {
-			t.Errorf("ValidToken(%q) = %v", token, !want)
-		}
+		assert.Equal(t, ValidToken(token), want, "ValidToken", token, !want)
 	}
 }
 
@@ -212,13 +195,9 @@ func TestVerdictText(t *testing.T) {
 	r := Compile([]byte("User-agent: *\nDisallow: /a b\nAllow: /x*%7e\n"), "amble")
 	for uri, want := range map[string]string{"/a%20b": "Disallow: /a%20b", "/xy~": "Allow: /x*~", "/": "",
 		"/robots.txt": ""} {
-		if got := r.RuleText(r.Match(uri)); got != want {
-			t.Errorf("%s: %q, want %q", uri, got, want)
-		}
+		assert.Equal(t, r.RuleText(r.Match(uri)), want, uri)
 	}
-	if got := r.RuleText(Verdict{Reason: ReasonRule, rule: 99}); got != "" {
-		t.Errorf("a verdict of other rules: %q", got)
-	}
+	assert.Equal(t, r.RuleText(Verdict{Reason: ReasonRule, rule: 99}), "", "a verdict of other rules")
 	if v := new(Rules).Match("/"); !v.Allowed || v.Reason != ReasonNone {
 		t.Errorf("zero rules: %+v", v)
 	}
@@ -233,9 +212,7 @@ func TestEqual(t *testing.T) {
 		"User-agent: *\nDisallow: /a\nDisallow: /b*\n":                      false,
 		"": false,
 	} {
-		if base.Equal(Compile([]byte(body), "amble")) != want {
-			t.Errorf("%q: %v", body, !want)
-		}
+		assert.Equal(t, base.Equal(Compile([]byte(body), "amble")), want, body, !want)
 	}
 }
 

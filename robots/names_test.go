@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
 )
 
 // TestNames: every value that is reported has its own name.
@@ -27,15 +29,11 @@ func TestNames(t *testing.T) {
 	for name, values := range kinds {
 		seen := map[string]bool{}
 		for _, v := range values {
-			if v.String() == "" || seen[v.String()] {
-				t.Errorf("%s: %q names two", name, v)
-			}
+			assert.True(t, v.String() != "" && !seen[v.String()], "%s: %q names two", name, v)
 			seen[v.String()] = true
 		}
 	}
-	if warningsCount.String() != "warning" {
-		t.Error("a kind that does not exist has a name")
-	}
+	assert.Equal(t, warningsCount.String(), "warning", "a kind that does not exist has a name")
 }
 
 func TestCrawlDelay(t *testing.T) {
@@ -55,13 +53,9 @@ func TestCrawlDelay(t *testing.T) {
 		"Sitemap: /5":               -1,
 	} {
 		d, ok := Compile([]byte("User-agent: *\n"+line+"\n"), "amble").CrawlDelay()
-		if ok != (want >= 0) || ok && d != want {
-			t.Errorf("%s: %v %v, want %v", line, d, ok, want)
-		}
+		assert.True(t, ok == (want >= 0) && (!ok || d == want), "%s: %v %v, want %v", line, d, ok, want)
 	}
-	if begin.Add(MaxDelay).Year() > 2200 {
-		t.Error("a time plus MaxDelay does not fit into nanoseconds since 1970")
-	}
+	assert.AtMost(t, begin.Add(MaxDelay).Year(), 2200, "a time plus MaxDelay does not fit into nanoseconds since 1970")
 }
 
 // TestForbiddenStays: a forbidden origin that becomes unreachable does not become allowed by
@@ -74,8 +68,6 @@ func TestForbiddenStays(t *testing.T) {
 		out := response(500, "", Header{})
 		out.HostAnswers = true
 		r, _ = o.Next(r, out, begin.Add(age))
-		if s := o.Decide(r, 0, begin.Add(age)); s.Kind != DecisionHold {
-			t.Errorf("after %v: %+v", age, s)
-		}
+		assert.Equal(t, o.Decide(r, 0, begin.Add(age)).Kind, DecisionHold, "after", age)
 	}
 }

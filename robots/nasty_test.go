@@ -6,6 +6,9 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // nasty is a file made to break a reader, with a URL that must still get its verdict. The files are
@@ -79,33 +82,20 @@ func nastyFiles() []nasty {
 func TestNasty(t *testing.T) {
 	for _, n := range nastyFiles() {
 		r := Compile(n.body, "amble-news", "amble")
-		if v := r.Match(n.uri); v.Allowed != n.allowed {
-			t.Errorf("%s: %+v", n.name, v)
-		}
-		if r.Size() > 2*len(n.body)+512 {
-			t.Errorf("%s: %d bytes retained of %d", n.name, r.Size(), len(n.body))
-		}
+		assert.Equal(t, r.Match(n.uri).Allowed, n.allowed, n.name)
+		assert.AtMost(t, r.Size(), 2*len(n.body)+512, n.name, "bytes retained of", len(n.body))
 		f := Parse(n.body)
-		if v := f.Rules("amble-news", "amble").Match(n.uri); v.Allowed != n.allowed {
-			t.Errorf("%s: by File %+v", n.name, v)
-		}
-		if len(f.Warnings) > maxWarnings || len(Diff(f, f, "amble")) != 0 {
-			t.Errorf("%s: %d warnings, or not equal to itself", n.name, len(f.Warnings))
-		}
+		assert.Equal(t, f.Rules("amble-news", "amble").Match(n.uri).Allowed, n.allowed, n.name, "by File")
+		assert.True(t, len(f.Warnings) <= maxWarnings && len(Diff(f, f, "amble")) == 0,
+			"%s: %d warnings, or not equal to itself", n.name, len(f.Warnings))
 		f.Sitemaps("https://a.example/robots.txt")
 		f.CleanParams()
 		rec, _ := DefaultOptions().Next(Record{}, Outcome{URL: robotsURL, Status: 200, Body: n.body}, begin)
 		b, err := rec.AppendBinary(nil)
-		if err != nil {
-			t.Fatalf("%s: %v", n.name, err)
-		}
+		must.Do(t, err, n.name)
 		back, err := DecodeRecord(b)
-		if err != nil || !bytes.Equal(back.Body, rec.Body) {
-			t.Errorf("%s: does not come back: %v", n.name, err)
-		}
-		if v := back.Rules("amble-news", "amble").Match(n.uri); v.Allowed != n.allowed {
-			t.Errorf("%s: from the record %+v", n.name, v)
-		}
+		assert.True(t, err == nil && bytes.Equal(back.Body, rec.Body), "%s: does not come back: %v", n.name, err)
+		assert.Equal(t, back.Rules("amble-news", "amble").Match(n.uri).Allowed, n.allowed, n.name, "from the record")
 	}
 }
 
@@ -114,29 +104,25 @@ func TestLimit(t *testing.T) {
 	first := "User-agent: *\n"
 	last := "Disallow: /last\n"
 	pad := "#" + strings.Repeat("x", 500<<10-len(first)-len(last)-2) + "\n"
-	if r := Compile([]byte(first+pad+last), "amble"); r.Match("/last").Allowed {
-		t.Error("the last line within the limit is not read")
-	}
+	assert.True(t, !Compile([]byte(first+pad+last), "amble").Match("/last").Allowed,
+		"the last line within the limit is not read")
 	if r := Compile([]byte(first+pad+last+"Disallow: /more\n"), "amble"); r.Match("/last").Allowed ||
 		!r.Match("/more").Allowed {
 		t.Error("the limit is not at 512,000 octets")
 	}
 	for _, end := range []string{"", "Disallow: /more\n", strings.Repeat("Disallow: /more\n", 9999)} {
 		r := Compile([]byte(first+"#"+pad+last+end), "amble")
-		if r.Match("/last").Allowed || !r.Match("/la").Allowed || !r.Match("/more").Allowed {
-			t.Error("the line at the limit is not read to its end, or a line after it is read")
-		}
+		assert.True(t, !r.Match("/last").Allowed && r.Match("/la").Allowed && r.Match("/more").Allowed,
+			"the line at the limit is not read to its end, or a line after it is read")
 	}
-	if r := Compile([]byte(first+"#"+pad+strings.TrimSpace(last)), "amble"); r.Match("/last").Allowed {
-		t.Error("a file that ends in the line at the limit lacks it")
-	}
+	assert.True(t, !Compile([]byte(first+"#"+pad+strings.TrimSpace(last)), "amble").Match("/last").Allowed,
+		"a file that ends in the line at the limit lacks it")
 	long := "Disallow: /" + strings.Repeat("y", 9<<10) + "\n"
 	if r := Compile([]byte(first+"#"+pad+long+last), "amble"); !r.Match(long[10:]).Allowed ||
 		!r.Match("/last").Allowed {
 		t.Error("a long line at the limit, or one after it, is read")
 	}
 	f := Parse([]byte(first + "#" + pad + long))
-	if !f.Cut || f.Warnings[len(f.Warnings)-1].Kind != WarnCut || f.Warnings[len(f.Warnings)-1].Line != 3 {
-		t.Errorf("cut %v, warnings %+v", f.Cut, f.Warnings)
-	}
+	assert.True(t, f.Cut && f.Warnings[len(f.Warnings)-1].Kind == WarnCut && f.Warnings[len(f.Warnings)-1].Line == 3,
+		"cut %v, warnings %+v", f.Cut, f.Warnings)
 }

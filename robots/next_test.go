@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -111,15 +112,10 @@ func TestNextAnswer(t *testing.T) {
 	o := DefaultOptions()
 	for _, tt := range tests {
 		r, action := o.Next(Record{}, tt.out, begin)
-		if action.Kind != ActionDone {
-			t.Errorf("%s: action %v", tt.name, action)
-		}
-		if r.Class != tt.class || r.Copy != tt.class || r.Status != tt.out.Status || r.FinalURL != robotsURL {
-			t.Errorf("%s: record %+v, want class %v", tt.name, r, tt.class)
-		}
-		if v := r.Rules("amble").Match("/private"); v != tt.private {
-			t.Errorf("%s: verdict %+v, want %+v", tt.name, v, tt.private)
-		}
+		assert.Equal(t, action.Kind, ActionDone, tt.name, "action", action)
+		assert.True(t, r.Class == tt.class && r.Copy == tt.class && r.Status == tt.out.Status &&
+			r.FinalURL == robotsURL, "%s: record %+v, want class %v", tt.name, r, tt.class)
+		assert.Equal(t, r.Rules("amble").Match("/private"), tt.private, tt.name, "verdict")
 		if d := r.Expires.Sub(r.Fetched); d != tt.lifetime || !r.Fetched.Equal(begin) {
 			t.Errorf("%s: lifetime %v from %v, want %v", tt.name, d, r.Fetched, tt.lifetime)
 		}
@@ -170,22 +166,15 @@ func TestNextUnreachable(t *testing.T) {
 	o := DefaultOptions()
 	for _, tt := range tests {
 		r, action := o.Next(Record{}, tt.out, begin)
-		if action.Kind != ActionDone || r.Class != ClassUnreachable || r.Copy != ClassNone || r.Failures != 1 {
-			t.Errorf("%s: %+v, %+v", tt.name, r, action)
-		}
+		assert.True(t, action.Kind == ActionDone && r.Class == ClassUnreachable && r.Copy == ClassNone &&
+			r.Failures == 1, "%s: %+v, %+v", tt.name, r, action)
 		if v := r.Rules("amble").Match("/"); v.Allowed || v.Reason != ReasonUnreachable {
 			t.Errorf("%s: verdict %+v", tt.name, v)
 		}
-		if !r.Rules("amble").DisallowsAll() || !r.FirstUnreachable.Equal(begin) {
-			t.Errorf("%s: %+v", tt.name, r)
-		}
+		assert.True(t, r.Rules("amble").DisallowsAll() && r.FirstUnreachable.Equal(begin), "%s: %+v", tt.name, r)
 		want := Decision{Kind: DecisionHold, Until: begin.Add(tt.wait), Reason: ReasonUnreachable}
-		if s := o.Decide(r, 0, begin); s != want {
-			t.Errorf("%s: decision %+v, want %+v", tt.name, s, want)
-		}
-		if s := o.Decide(r, 0, begin.Add(tt.wait)); s.Kind != DecisionFetch {
-			t.Errorf("%s: after the wait %+v", tt.name, s)
-		}
+		assert.Equal(t, o.Decide(r, 0, begin), want, tt.name, "decision")
+		assert.Equal(t, o.Decide(r, 0, begin.Add(tt.wait)).Kind, DecisionFetch, tt.name, "after the wait")
 	}
 }
 
@@ -201,15 +190,13 @@ func TestNextBackoffDoubles(t *testing.T) {
 			if jitter > 0 && jitter <= 1 {
 				want += time.Duration(jitter * float64(want) / 4)
 			}
-			if got != want || r.Failures != i+1 || !r.FirstUnreachable.Equal(begin) {
-				t.Errorf("jitter %v, failure %d: wait %v, want %v; %+v", jitter, i+1, got, want, r)
-			}
+			assert.True(t, got == want && r.Failures == i+1 && r.FirstUnreachable.Equal(begin),
+				"jitter %v, failure %d: wait %v, want %v; %+v", jitter, i+1, got, want, r)
 			now = r.Refresh
 		}
 		r, _ = o.Next(r, response(200, string(rulesBody), Header{}), now)
-		if r.Failures != 0 || !r.FirstUnreachable.IsZero() || r.Class != ClassFound {
-			t.Errorf("a success does not end the row of failures: %+v", r)
-		}
+		assert.True(t, r.Failures == 0 && r.FirstUnreachable.IsZero() && r.Class == ClassFound,
+			"a success does not end the row of failures: %+v", r)
 	}
 }
 
@@ -218,19 +205,13 @@ func TestNextForbidden(t *testing.T) {
 	o.ForbiddenDenies = true
 	for _, status := range []int{401, 403} {
 		r, _ := o.Next(good(), response(status, "", Header{}), begin)
-		if r.Class != ClassForbidden || r.Body != nil || !r.Rules("x").DisallowsAll() {
-			t.Errorf("%d: %+v", status, r)
-		}
+		assert.True(t, r.Class == ClassForbidden && r.Body == nil && r.Rules("x").DisallowsAll(), "%d: %+v", status, r)
 		if v := r.Rules("x").Match("/"); v.Allowed || v.Reason != ReasonForbidden {
 			t.Errorf("%d: %+v", status, v)
 		}
 		want := Decision{Kind: DecisionHold, Until: r.Refresh, Reason: ReasonForbidden}
-		if s := o.Decide(r, 0, begin.Add(hour)); s != want {
-			t.Errorf("%d: decision %+v, want %+v", status, s, want)
-		}
-		if s := o.Decide(r, 0, r.Refresh); s.Kind != DecisionFetch {
-			t.Errorf("%d: decision %+v when the next request is due", status, s)
-		}
+		assert.Equal(t, o.Decide(r, 0, begin.Add(hour)), want, status, "decision")
+		assert.Equal(t, o.Decide(r, 0, r.Refresh).Kind, DecisionFetch, status, "decision when the next request is due")
 		r, _ = o.Next(r, response(500, "", Header{}), begin.Add(hour))
 		if s := o.Decide(r, 0, begin.Add(hour)); s.Kind != DecisionHold || !r.Rules("x").DisallowsAll() {
 			t.Errorf("%d, then 500: decision %+v", status, s)
@@ -271,14 +252,12 @@ func TestNextRedirect(t *testing.T) {
 		}
 		if tt.target != "" {
 			want := Action{Kind: ActionRedirect, URL: tt.target, Redirects: tt.hops + 1}
-			if action != want || !reflect.DeepEqual(r, good()) {
-				t.Errorf("%s: %+v, %+v, want %+v and the record as it was", tt.name, r, action, want)
-			}
+			assert.True(t, action == want && reflect.DeepEqual(r, good()),
+				"%s: %+v, %+v, want %+v and the record as it was", tt.name, r, action, want)
 			continue
 		}
-		if action.Kind != ActionDone || r.Class != ClassUnavailable || !r.Rules("amble").Match("/private").Allowed {
-			t.Errorf("%s: %+v, %+v", tt.name, r, action)
-		}
+		assert.True(t, action.Kind == ActionDone && r.Class == ClassUnavailable &&
+			r.Rules("amble").Match("/private").Allowed, "%s: %+v, %+v", tt.name, r, action)
 	}
 }
 
@@ -290,18 +269,14 @@ func TestNextRedirectChain(t *testing.T) {
 		out := Outcome{URL: next.URL, Redirects: next.Redirects, Status: 301}
 		out.Header.Location = fmt.Sprintf("https://h%d.example.net/robots.txt", i)
 		record, next = o.Next(record, out, begin)
-		if next.Kind != ActionRedirect || next.Redirects != i+1 || record.Class != ClassNone {
-			t.Fatalf("hop %d: %+v, %+v", i, record, next)
-		}
+		must.True(t, next.Kind == ActionRedirect && next.Redirects == i+1 && record.Class == ClassNone,
+			"hop %d: %+v, %+v", i, record, next)
 	}
 	record, next = o.Next(record, Outcome{URL: next.URL, Redirects: next.Redirects, Status: 200, Body: rulesBody,
 		Header: Header{ETag: `"x"`}}, begin)
-	if next.Kind != ActionDone || record.FinalURL != "https://h4.example.net/robots.txt" || record.Redirects != 5 {
-		t.Fatalf("%+v, %+v", record, next)
-	}
-	if record.Rules("amble").Match("/private").Allowed {
-		t.Error("the rules behind the redirects do not count")
-	}
+	must.True(t, next.Kind == ActionDone && record.FinalURL == "https://h4.example.net/robots.txt" &&
+		record.Redirects == 5, "%+v, %+v", record, next)
+	assert.True(t, !record.Rules("amble").Match("/private").Allowed, "the rules behind the redirects do not count")
 	if etag, _ := record.Validators(robotsURL); etag != "" {
 		t.Error("the validators of another URL are sent to the first")
 	}
@@ -320,15 +295,12 @@ func TestNextNotModified(t *testing.T) {
 	down, _ := o.Next(prev, response(503, "", Header{}), begin.Add(50*minute))
 	for name, before := range map[string]Record{"fresh": prev, "after a failure": down} {
 		r, _ := o.Next(before, response(304, "", Header{}), begin.Add(hour))
-		if r.Class != ClassFound || string(r.Body) != string(rulesBody) || r.Expires.Sub(r.Fetched) != hour ||
-			!r.Fetched.Equal(begin.Add(hour)) || r.Failures != 0 || !r.FirstUnreachable.IsZero() || r.ETag != `"1"` {
-			t.Errorf("%s: %+v", name, r)
-		}
+		assert.True(t, r.Class == ClassFound && string(r.Body) == string(rulesBody) &&
+			r.Expires.Sub(r.Fetched) == hour && r.Fetched.Equal(begin.Add(hour)) && r.Failures == 0 &&
+			r.FirstUnreachable.IsZero() && r.ETag == `"1"`, "%s: %+v", name, r)
 	}
 	r, _ := o.Next(prev, response(304, "", Header{CacheControl: "max-age=7200", ETag: `"2"`}), begin.Add(hour))
-	if r.Expires.Sub(r.Fetched) != 2*hour || r.ETag != `"2"` {
-		t.Errorf("headers of the 304 do not count: %+v", r)
-	}
+	assert.True(t, r.Expires.Sub(r.Fetched) == 2*hour && r.ETag == `"2"`, "headers of the 304 do not count: %+v", r)
 	// A 304 from a URL that was requested without validators means nothing, and the next request
 	// must be a plain one.
 	r, _ = o.Next(prev, Outcome{URL: "https://other.example/robots.txt", Status: 304}, begin.Add(hour))
@@ -385,9 +357,8 @@ func TestNextConfirms(t *testing.T) {
 			}
 			now = r.Refresh
 		}
-		if r.Class != tt.class || r.Rules("amble").Match("/private").Allowed != tt.allows {
-			t.Errorf("%s: %+v", tt.name, r)
-		}
+		assert.True(t, r.Class == tt.class && r.Rules("amble").Match("/private").Allowed == tt.allows, "%s: %+v",
+			tt.name, r)
 	}
 	early, _ := o.Next(good(), response(200, html, Header{}), begin.Add(20*hour))
 	if r, _ := o.Next(early, response(200, html, Header{}), early.Refresh.Add(-1)); r.Class != ClassUnreachable {
@@ -416,9 +387,7 @@ func TestContentOf(t *testing.T) {
 		"<html>\n<script>\nallow: false,\ndisallow: [],\n": ContentOther,
 		"<p>nothing": ContentOther, `{"error": 404}`: ContentOther, "not here": ContentOther,
 	} {
-		if got := ContentOf([]byte(body)); got != want {
-			t.Errorf("%q is %d, want %d", body, got, want)
-		}
+		assert.Equal(t, ContentOf([]byte(body)), want, body)
 	}
 }
 
@@ -452,9 +421,7 @@ func TestNextCutsBody(t *testing.T) {
 func TestNextDropsLongValidators(t *testing.T) {
 	r, _ := DefaultOptions().Next(Record{}, response(200, string(rulesBody), Header{ETag: strings.Repeat("e", 5000)}),
 		begin)
-	if r.ETag != "" {
-		t.Errorf("an etag of %d octets is kept", len(r.ETag))
-	}
+	assert.Equal(t, r.ETag, "", "an etag of", len(r.ETag), "octets is kept")
 	must.Get(r.AppendBinary(nil))(t)
 }
 
@@ -483,9 +450,8 @@ func TestRefreshIsNeverEarly(t *testing.T) {
 				t.Errorf("status %d, %v after a millisecond: fetched again after %v, want %v",
 					tt.out.Status, fraction, wait, tt.least)
 			}
-			if stored := storable(r.Refresh); !stored.Equal(r.Refresh) || r.Fetched.After(now) {
-				t.Errorf("status %d: %+v is not what comes back from the disk", tt.out.Status, r)
-			}
+			assert.True(t, storable(r.Refresh).Equal(r.Refresh) && !r.Fetched.After(now),
+				"status %d: %+v is not what comes back from the disk", tt.out.Status, r)
 		}
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // The reference implements RFC 9309 as slowly and plainly as possible, and shares nothing with the
@@ -235,9 +237,8 @@ func compare(t *testing.T, body []byte, tokens []string, uri string) {
 			t.Fatalf("%q for %q, URL %q: line %d does not hold %q", body, tokens, uri, v.Line, r.RuleText(v))
 		}
 	}
-	if r.DisallowsAll() && allowed && v.Reason != ReasonRobotsFile {
-		t.Fatalf("%q for %q disallows all, but the reference allows %q", body, tokens, uri)
-	}
+	must.True(t, !r.DisallowsAll() || !allowed || v.Reason == ReasonRobotsFile,
+		"%q for %q disallows all, but the reference allows %q", body, tokens, uri)
 }
 
 // comparable reports whether the reference can read a file: it knows neither UTF-16 nor the length

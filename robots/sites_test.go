@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -56,15 +57,12 @@ func TestSites(t *testing.T) {
 		read[tt.site] = true
 		r := Compile(body, tt.agent)
 		for _, u := range strings.Fields(tt.urls) {
-			if v := r.Match(u[1:]); v.Allowed != (u[0] == '+') {
-				t.Errorf("%s for %s: %s: %+v %s", tt.site, tt.agent, u, v, r.RuleText(v))
-			}
+			assert.Equal(t, r.Match(u[1:]).Allowed, (u[0] == '+'), tt.site, tt.agent, u)
 		}
 	}
 	files, err := filepath.Glob(filepath.Join("testdata", "sites", "*.txt"))
-	if err != nil || len(files) != len(read) {
-		t.Errorf("%d sites, %d of them tested (%v)", len(files), len(read), err)
-	}
+	assert.True(t, err == nil && len(files) == len(read), "%d sites, %d of them tested (%v)", len(files), len(read),
+		err)
 }
 
 // TestProse parses pages about robots.txt as if they were a robots.txt.
@@ -75,7 +73,6 @@ func TestProse(t *testing.T) {
 	if r := Compile([]byte(prose), "amble"); r.Match("/tmp/x").Allowed || !r.Match("/a").Allowed {
 		t.Error("rules inside prose are parseable lines")
 	}
-	if ContentOf([]byte("The format\n\nThe record starts with one or more lines.\n")) != ContentOther {
-		t.Error("prose is taken for a robots.txt")
-	}
+	assert.Equal(t, ContentOf([]byte("The format\n\nThe record starts with one or more lines.\n")), ContentOther,
+		"prose is taken for a robots.txt")
 }

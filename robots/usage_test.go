@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -31,16 +32,12 @@ func usageOf(r *Rules, requestURI string) (values []string, allowed bool) {
 
 func TestUsageVectors(t *testing.T) {
 	vectors := readLines[usageVector](t, filepath.Join("testdata", "usage.jsonl"))
-	if len(vectors) < 30 {
-		t.Fatalf("%d vectors", len(vectors))
-	}
+	must.True(t, len(vectors) >= 30, "%d vectors", len(vectors))
 	for _, v := range vectors {
 		u := must.Get(url.Parse(v.URL))(t)
 		got, allowed := usageOf(Compile([]byte(v.Robots), v.Agent), u.RequestURI())
-		if allowed != v.Allowed || !slices.Equal(got, v.Usage) {
-			t.Errorf("%s: allowed %v, usage %q; want %v, %q (%s)\n%s", v.ID, allowed, got, v.Allowed, v.Usage,
-				v.Why, v.Robots)
-		}
+		assert.True(t, allowed == v.Allowed && slices.Equal(got, v.Usage),
+			"%s: allowed %v, usage %q; want %v, %q (%s)\n%s", v.ID, allowed, got, v.Allowed, v.Usage, v.Why, v.Robots)
 		if other, _ := usageOf(Parse([]byte(v.Robots)).Rules(v.Agent), u.RequestURI()); !slices.Equal(got, other) {
 			t.Errorf("%s: the parsed file says %q", v.ID, other)
 		}
@@ -53,13 +50,11 @@ func TestUsagePolicy(t *testing.T) {
 		p := Parse([]byte(v.Robots)).Policy(v.Agent)
 		all := slices.Concat(p.ContentUsage, p.ContentSignals)
 		for _, s := range Compile([]byte(v.Robots), v.Agent).usage {
-			if !slices.Contains(all, s.Usage) {
-				t.Errorf("%s: %v is in the rules, and not in the policy %v", v.ID, s.Usage, all)
-			}
+			assert.True(t, slices.Contains(all, s.Usage), "%s: %v is in the rules, and not in the policy %v", v.ID,
+				s.Usage, all)
 		}
-		if n := len(Compile([]byte(v.Robots), v.Agent).usage); n != len(all) {
-			t.Errorf("%s: %d records in the rules, %d in the policy", v.ID, n, len(all))
-		}
+		assert.Equal(t, len(Compile([]byte(v.Robots), v.Agent).usage), len(all), v.ID,
+			"records in the rules in the policy")
 	}
 }
 
@@ -71,9 +66,8 @@ func TestUsageBounds(t *testing.T) {
 		fmt.Fprintf(&b, "Content-Usage: /*a*b%d search=n\n", i)
 	}
 	r := Compile([]byte(b.String()), "amble")
-	if len(r.usage) != maxUsages || r.Size() > 400*maxUsages {
-		t.Errorf("%d records in %d bytes", len(r.usage), r.Size())
-	}
+	assert.True(t, len(r.usage) == maxUsages && r.Size() <= 400*maxUsages, "%d records in %d bytes", len(r.usage),
+		r.Size())
 	if got := r.Usage("/" + strings.Repeat("ab", 1000) + "b7"); len(got) != 1 || got[0].Path != "/*a*b7" {
 		t.Errorf("%v", got)
 	}
@@ -90,9 +84,7 @@ func TestLicenses(t *testing.T) {
 		"amble": {"https://site.example/license.xml"},
 		"b":     {"https://other.example/l", "https://site.example/license.xml"},
 	} {
-		if got := Compile([]byte(body), token).Licenses(); !slices.Equal(got, want) {
-			t.Errorf("%s: licenses %q, want %q", token, got, want)
-		}
+		assert.Slice(t, Compile([]byte(body), token).Licenses(), want, token, "licenses")
 	}
 	const file = "License: https://x.example/file\n"
 	for text, want := range map[string]string{
@@ -106,18 +98,12 @@ func TestLicenses(t *testing.T) {
 		"User-agent: *\nLicense: https://x.example/all\nUser-agent: amble\nAllow: /\n":                       "",
 	} {
 		got := strings.TrimPrefix(strings.Join(Compile([]byte(text), "amble").Licenses(), " "), "https://x.example/")
-		if got != want {
-			t.Errorf("%q: license %q, want %q", text, got, want)
-		}
+		assert.Equal(t, got, want, text, "license")
 	}
-	if !Compile([]byte(body), "b").DisallowsAll() {
-		t.Error("a license ended the group")
-	}
+	assert.True(t, Compile([]byte(body), "b").DisallowsAll(), "a license ended the group")
 	var many strings.Builder
 	for i := range 100 {
 		fmt.Fprintf(&many, "License: https://site.example/%d\n", i)
 	}
-	if got := Compile([]byte(many.String()), "amble").Licenses(); len(got) != maxLicenses {
-		t.Errorf("%d licenses", len(got))
-	}
+	assert.Equal(t, len(Compile([]byte(many.String()), "amble").Licenses()), maxLicenses, "licenses")
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -28,9 +29,7 @@ func (v vector) body(t *testing.T) []byte {
 		return []byte(v.Robots)
 	}
 	b, err := base64.StdEncoding.DecodeString(v.RobotsB64)
-	if err != nil {
-		t.Fatalf("%s: %v", v.ID, err)
-	}
+	must.Do(t, err, v.ID)
 	return b
 }
 
@@ -81,14 +80,11 @@ func checkVectors(t *testing.T, vectors []vector) {
 
 func TestVectors(t *testing.T) {
 	vectors := readLines[vector](t, filepath.Join("testdata", "vectors.jsonl"))
-	if len(vectors) < 300 {
-		t.Fatalf("%d vectors", len(vectors))
-	}
+	must.True(t, len(vectors) >= 300, "%d vectors", len(vectors))
 	seen := map[string]bool{}
 	for _, v := range vectors {
-		if seen[v.ID] || v.Level == "" || v.Why == "" || v.Expect != "allow" && v.Expect != "disallow" {
-			t.Errorf("bad vector %+v", v)
-		}
+		assert.True(t, !seen[v.ID] && v.Level != "" && v.Why != "" && (v.Expect == "allow" || v.Expect == "disallow"),
+			"bad vector %+v", v)
 		seen[v.ID] = true
 	}
 	checkVectors(t, vectors)

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/amble-crawler/amble/internal/records/wire"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // anyTime draws an instant, also those that a row cannot hold.
@@ -47,9 +48,7 @@ func TestAnyOutcome(t *testing.T) {
 		}
 		o.History[rapid.IntRange(0, 7).Draw(t, "place")] = rapid.Byte().Draw(t, "history")
 		got, rest, ok := DecodeOutcome(append(AppendOutcome(nil, &o), "rest"...))
-		if !ok || string(rest) != "rest" {
-			t.Fatalf("%+v cannot be read, %q is left", o, rest)
-		}
+		must.True(t, ok && string(rest) == "rest", "%+v cannot be read, %q is left", o, rest)
 		want := o
 		want.At, want.Due = FromSeconds(Seconds(o.At)), FromSeconds(secondsUp(o.Due))
 		if len(o.ETag) > 255 {
@@ -64,9 +63,7 @@ func TestAnyOutcome(t *testing.T) {
 		if len(o.Modified) > 255 {
 			want.Modified = ""
 		}
-		if !reflect.DeepEqual(got, want) {
-			t.Fatalf("read %+v, want %+v", got, want)
-		}
+		must.True(t, reflect.DeepEqual(got, want), "read %+v, want %+v", got, want)
 	})
 }
 
@@ -95,8 +92,7 @@ func TestAnyEntry(t *testing.T) {
 		got, rest, ok := decodeEntry(b, host, 0)
 		d := wire.NewDecoder(b)
 		skipEntry(&d)
-		if !ok || !d.OK() || string(rest) != "rest" || string(d.Rest()) != "rest" || got != e {
-			t.Fatalf("read %+v, want %+v; %q and %q are left", got, e, rest, d.Rest())
-		}
+		must.True(t, ok && d.OK() && string(rest) == "rest" && string(d.Rest()) == "rest" && got == e,
+			"read %+v, want %+v; %q and %q are left", got, e, rest, d.Rest())
 	})
 }

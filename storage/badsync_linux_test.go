@@ -9,7 +9,9 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/badsync"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // badSyncChild is the environment variable with the data directory of the process whose syncs fail.
@@ -25,9 +27,7 @@ func TestBadSync(t *testing.T) {
 	dir := t.TempDir()
 	command := exec.Command(os.Args[0], "-test.run=^TestBadSync$")
 	command.Env = append(os.Environ(), badSyncChild+"="+dir)
-	if out, err := command.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	must.Get(command.CombinedOutput())(t)
 	if _, err := os.Stat(filepath.Join(dir, FileName)); err != nil {
 		t.Skip("the system does not let a process filter its own system calls")
 	}
@@ -35,9 +35,7 @@ func TestBadSync(t *testing.T) {
 	s := mustOpen(t, dir, Options{})
 	defer mustClose(t, s)
 	checkClean(t, s)
-	if n := s.Counters().URLs; n != 4 {
-		t.Errorf("%d URLs", n)
-	}
+	assert.Equal(t, s.Counters().URLs, 4, "URLs")
 	mustCommit(t, s, foundBatch(t, s, "http://a.test/5"))
 }
 

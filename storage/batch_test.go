@@ -3,6 +3,7 @@ package storage
 import (
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -20,9 +21,7 @@ func TestChanged(t *testing.T) {
 		return result.Changed
 	}
 	many, one := changed(2000), changed(1)
-	if one < 4096 || many < 4*one {
-		t.Errorf("500 URLs of many hosts changed %d bytes, of one host %d", many, one)
-	}
+	assert.True(t, one >= 4096 && many >= 4*one, "500 URLs of many hosts changed %d bytes, of one host %d", many, one)
 }
 
 // TestKnownLinksChangeNothing: a commit of links to known pages writes no host's row.
@@ -32,9 +31,8 @@ func TestKnownLinksChangeNothing(t *testing.T) {
 	fillBatch(s, &benchURLs{hosts: 500}, 2000, &batch)
 	first := must.Get(s.Commit(&batch))(t)
 	again := must.Get(s.Commit(&batch))(t)
-	if again.Added != 0 || again.Changed > 8*4096 || first.Changed < 50*4096 {
-		t.Errorf("%d URLs were new; %d bytes changed, at first %d", again.Added, again.Changed, first.Changed)
-	}
+	assert.True(t, again.Added == 0 && again.Changed <= 8*4096 && first.Changed >= 50*4096,
+		"%d URLs were new; %d bytes changed, at first %d", again.Added, again.Changed, first.Changed)
 }
 
 // TestHostsInStep: if all hosts get their outcomes in step, the rows of only a few of them overflow
@@ -60,14 +58,10 @@ func TestHostsInStep(t *testing.T) {
 				together++
 			}
 		}
-		if together > hosts/6 {
-			t.Errorf("the rows of %d of %d hosts overflowed at outcome %d", together, hosts, n)
-		}
+		assert.AtMost(t, together, hosts/6, "the rows of", hosts, "hosts overflowed at outcome", n)
 		moved += together
 	}
-	if moved < hosts*3 {
-		t.Errorf("rows overflowed %d times", moved)
-	}
+	assert.AtLeast(t, moved, hosts*3, "rows overflowed times")
 }
 
 func stateTop(t *testing.T, s *Store, id HostID) uint32 {

@@ -25,9 +25,7 @@ func benchSizes(b *testing.B) []int {
 	sizes := []int{1_000_000}
 	for _, text := range strings.FieldsFunc(os.Getenv("AMBLE_BENCH_URLS"), func(r rune) bool { return r == ',' }) {
 		n, err := strconv.Atoi(text)
-		if err != nil {
-			b.Fatalf("AMBLE_BENCH_URLS: %v", err)
-		}
+		must.Do(b, err, "AMBLE_BENCH_URLS")
 		if !slices.Contains(sizes, n) {
 			sizes = append(sizes, n)
 		}

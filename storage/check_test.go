@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -166,9 +167,7 @@ func TestCheckFinds(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			s := plantStore(t)
 			must.Do(t, s.db.Update(test.plant))
-			if texts := findings(t, s); !strings.Contains(strings.Join(texts, "\n"), test.want) {
-				t.Errorf("check finds %q, want something with %q", texts, test.want)
-			}
+			assert.Contains(t, strings.Join(findings(t, s), "\n"), test.want, "check finds")
 		})
 	}
 }
@@ -199,12 +198,9 @@ func TestCheckDamagedPage(t *testing.T) {
 	writeStore(t, dir, readFile(t, s.Path()))
 	damaged := mustOpen(t, dir, Options{})
 	writeAt(t, damaged.Path(), int64(page*s.db.PageSize()+8), binary.LittleEndian.AppendUint16(nil, 0x7777))
-	if err := damaged.Check(context.Background(), func(Finding) {}); !errors.Is(err, ErrCorrupt) {
-		t.Errorf("check of a file with a broken page: %v", err)
-	}
-	if _, err := damaged.URL(1, 0); !errors.Is(err, ErrCorrupt) {
-		t.Errorf("a URL in a broken page: %v", err)
-	}
+	assert.Is(t, damaged.Check(context.Background(), func(Finding) {}), ErrCorrupt,
+		"check of a file with a broken page")
+	assert.Fails(damaged.URL(1, 0))(t, ErrCorrupt, "a URL in a broken page")
 	mustClose(t, damaged)
 	if _, err := Open(dir, Options{}); !errors.Is(err, ErrCorrupt) ||
 		!strings.Contains(err.Error(), fmt.Sprint("page ", page)) {
@@ -226,7 +222,5 @@ func TestCheckCancelled(t *testing.T) {
 	s := plantStore(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := s.Check(ctx, func(Finding) {}); !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled check: %v", err)
-	}
+	assert.Is(t, s.Check(ctx, func(Finding) {}), context.Canceled, "cancelled check")
 }

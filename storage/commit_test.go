@@ -2,6 +2,8 @@ package storage
 
 import (
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
 )
 
 // TestCommitMemory: what one commit needed for the outcomes of its hosts is used again by the next one, and not added
@@ -21,7 +23,5 @@ func TestCommitMemory(t *testing.T) {
 			most = len(s.writer.bodies)
 		}
 	}
-	if n := len(s.writer.bodies); n > 2*most {
-		t.Errorf("%d bytes of outcomes after 200 commits, %d after 10", n, most)
-	}
+	assert.AtMost(t, len(s.writer.bodies), 2*most, "bytes of outcomes after 200 commits", most, "after 10")
 }

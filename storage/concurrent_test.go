@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
 )
 
 // TestConcurrentReaders reads all that a store gives to other goroutines while batches are committed.
@@ -74,9 +76,7 @@ func TestConcurrentReaders(t *testing.T) {
 		readers.Go(func() {
 			for urls := uint64(0); ; {
 				now := s.Counters().URLs
-				if now < urls || now%30 != 0 {
-					t.Errorf("%d URLs after %d", now, urls)
-				}
+				assert.True(t, now >= urls && now%30 == 0, "%d URLs after %d", now, urls)
 				urls = now
 				if err := read(int(urls / 30)); err != nil {
 					t.Errorf("read while batches are committed, at least %d: %v", urls/30, err)

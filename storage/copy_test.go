@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -35,25 +36,19 @@ func TestBackup(t *testing.T) {
 		announced = size
 		return w, nil
 	})
-	if err != nil || n != int64(copied.Len()) || n != announced {
-		t.Fatalf("%d bytes of %d, %d were announced: %v", n, copied.Len(), announced, err)
-	}
+	must.True(t, err == nil && n == int64(copied.Len()) && n == announced, "%d bytes of %d, %d were announced: %v", n,
+		copied.Len(), announced, err)
 	dir := t.TempDir()
 	must.Do(t, os.WriteFile(filepath.Join(dir, FileName), copied.Bytes(), 0o600))
 	c := mustOpen(t, dir, Options{ReadOnly: true})
 	defer mustClose(t, c)
 	checkClean(t, c)
-	if c.Counters().URLs != 5000 {
-		t.Errorf("the copy has %d URLs", c.Counters().URLs)
-	}
+	assert.Equal(t, c.Counters().URLs, 5000, "the copy URLs")
 	full := errors.New("full")
 	into := writerFunc(func([]byte) (int, error) { return 0, full })
-	if _, err := s.Backup(func(int64) (io.Writer, error) { return into, nil }); err == nil {
-		t.Error("a copy that cannot be written is no error")
-	}
-	if _, err := s.Backup(func(int64) (io.Writer, error) { return nil, full }); !errors.Is(err, full) {
-		t.Errorf("a copy that nobody takes: %v", err)
-	}
+	assert.Fails(s.Backup(func(int64) (io.Writer, error) { return into, nil }))(t, nil,
+		"a copy that cannot be written is no error")
+	assert.Fails(s.Backup(func(int64) (io.Writer, error) { return nil, full }))(t, full, "a copy that nobody takes")
 }
 
 type writerFunc func([]byte) (int, error)
@@ -79,17 +74,11 @@ func TestCompactKeepsEveryRow(t *testing.T) {
 	}
 	must.Do(t, s.Close())
 	before, after, err := Compact(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if after > before {
-		t.Errorf("the file grew from %d to %d bytes", before, after)
-	}
+	must.Do(t, err)
+	assert.AtMost(t, after, before, "the file grew from bytes")
 	s = must.Get(Open(dir, Options{}))(t)
 	defer s.Close()
-	if got := s.Counters(); got != want {
-		t.Errorf("counters are %+v, were %+v", got, want)
-	}
+	assert.Equal(t, s.Counters(), want, "counters")
 	if _, _, err := s.Lookup(first); err != nil {
 		t.Error(err)
 	}
@@ -104,15 +93,11 @@ func TestCompactKeepsEveryRow(t *testing.T) {
 	for _, bucket := range st.Buckets {
 		used += bucket.Bytes
 	}
-	if sum := used + int64(st.FreePages+overheadPages)*int64(st.PageSize); sum != st.FileBytes {
-		t.Errorf("%d bytes in use and %d free pages make %d, the file has %d", used, st.FreePages, sum, st.FileBytes)
-	}
-	if wasFree <= st.FreePages {
-		t.Errorf("%d pages were free, and %d are after compaction", wasFree, st.FreePages)
-	}
-	if rows["host"] != 50 || rows["url"] == 0 || rows["seen"] == 0 || st.FileBytes != after {
-		t.Errorf("statistics are %+v", st)
-	}
+	assert.Equal(t, used+int64(st.FreePages+overheadPages)*int64(st.PageSize), st.FileBytes, used, "bytes in use and",
+		st.FreePages, "free pages make the file")
+	assert.True(t, wasFree > st.FreePages, "%d pages were free, and %d are after compaction", wasFree, st.FreePages)
+	assert.True(t, rows["host"] == 50 && rows["url"] != 0 && rows["seen"] != 0 && st.FileBytes == after,
+		"statistics are %+v", st)
 }
 
 // TestOpenNoticesAReplacedFile opens a file that was replaced while Open waited for the lock, as
@@ -123,12 +108,8 @@ func TestOpenNoticesAReplacedFile(t *testing.T) {
 	defer s.Close()
 	old := must.Get(os.Open(s.Path()))(t)
 	defer old.Close()
-	if err := s.checkPath(old); err != nil {
-		t.Errorf("the file in place: %v", err)
-	}
+	assert.NoError(t, s.checkPath(old), "the file in place")
 	must.Do(t, s.copyTo(s.Path()+".compact", s.Path()))
 	must.Do(t, os.Rename(s.Path()+".compact", s.Path()))
-	if err := s.checkPath(old); !errors.Is(err, ErrInUse) {
-		t.Errorf("a replaced file: %v", err)
-	}
+	assert.Is(t, s.checkPath(old), ErrInUse, "a replaced file")
 }

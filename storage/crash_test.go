@@ -128,9 +128,8 @@ func TestKill(t *testing.T) {
 		if mark != nil {
 			_, err = fmt.Sscan(string(mark), &batches)
 		}
-		if err != nil || batches < reported || batches > reported+1 {
-			t.Fatalf("the process reported batch %d, the store has %d, %v", reported, batches, err)
-		}
+		must.True(t, err == nil && batches >= reported && batches <= reported+1,
+			"the process reported batch %d, the store has %d, %v", reported, batches, err)
 		if got, want := s.Counters().URLs, uint64(30*(batches+1)); got != want {
 			t.Fatalf("%d URLs after batch %d, want %d", got, batches, want)
 		}
@@ -230,18 +229,14 @@ func fullThenRoom(t *testing.T, s *Store, room func() *Store) {
 	t.Helper()
 	n, err := fill(t, s, 0)
 	for range 2 {
-		if !errors.Is(err, ErrNoSpace) {
-			t.Fatalf("commit to a full store: %v", err)
-		}
+		must.True(t, errors.Is(err, ErrNoSpace), "commit to a full store: %v", err)
 		checkClean(t, s)
 		if got, want := s.Counters().URLs, uint64(30*n); got != want {
 			t.Fatalf("%d URLs, want %d", got, want)
 		}
 		_, err = s.Commit(crashBatch(s, n))
 	}
-	if n < 5 {
-		t.Fatalf("only %d batches fitted", n)
-	}
+	must.True(t, n >= 5, "only %d batches fitted", n)
 	s = room()
 	for end := n + 50; n < end; n++ {
 		mustCommit(t, s, crashBatch(s, n))

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -103,14 +104,10 @@ func writeCurve(b *testing.B, path string, points []point) {
 func readCurve(t testing.TB, path string) (points []point) {
 	t.Helper()
 	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer f.Close()
 	rows, err := csv.NewReader(f).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, row := range rows[1:] {
 		var n [5]float64
 		for i, field := range row {
@@ -171,18 +168,15 @@ func TestCurves(t *testing.T) {
 			must.Do(t, os.WriteFile(path, []byte(c.svg()), 0o644))
 			continue
 		}
-		if got := string(readFile(t, path)); got != c.svg() {
-			t.Errorf("%s is not what the tables draw: AMBLE_DRAW=1 go test ./storage -run TestCurves", path)
-		}
+		assert.Equal(t, string(readFile(t, path)), c.svg(), path,
+			"is not what the tables draw: AMBLE_DRAW=1 go test ./storage -run TestCurves")
 	}
 }
 
 // largestTable returns the name of the table of the most URLs among those with a prefix.
 func largestTable(t *testing.T, dir, prefix string) (name string) {
 	paths, err := filepath.Glob(filepath.Join(dir, prefix+"*.csv"))
-	if err != nil || len(paths) == 0 {
-		t.Fatalf("no table %s in %s: %v", prefix, dir, err)
-	}
+	must.True(t, err == nil && len(paths) != 0, "no table %s in %s: %v", prefix, dir, err)
 	urls := func(path string) int {
 		return must.Get(strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(filepath.Base(path), prefix), ".csv")))(t)
 	}

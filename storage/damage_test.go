@@ -14,6 +14,7 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/badsync"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/storage/internal/boltfile"
@@ -38,9 +39,7 @@ func foreignDatabase(t *testing.T, o *bolt.Options, bucket, key string, value []
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "foreign.db")
 	db, err := bolt.Open(path, 0o600, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	err = db.Update(func(tx *bolt.Tx) error {
 		b, err := tx.CreateBucket([]byte(bucket))
 		return errors.Join(err, b.Put([]byte(key), value))
@@ -116,12 +115,9 @@ func refuses(t *testing.T, file []byte, o Options, want error) {
 	if err == nil {
 		mustClose(t, s)
 	}
-	if !errors.Is(err, want) || !strings.Contains(err.Error(), path) || strings.Contains(err.Error(), "\n") {
-		t.Errorf("open says %v, want one line with the path: %v", err, want)
-	}
-	if !bytes.Equal(readFile(t, path), file) {
-		t.Error("the file was changed")
-	}
+	assert.True(t, errors.Is(err, want) && strings.Contains(err.Error(), path) && !strings.Contains(err.Error(), "\n"),
+		"open says %v, want one line with the path: %v", err, want)
+	assert.True(t, bytes.Equal(readFile(t, path), file), "the file was changed")
 }
 
 func TestOpenOneMetaDamaged(t *testing.T) {
@@ -143,29 +139,21 @@ func TestOpenEmptyFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, FileName)
 	must.Do(t, os.WriteFile(path, nil, 0o644))
-	if _, err := Open(dir, Options{ReadOnly: true}); !errors.Is(err, ErrNotDatabase) {
-		t.Errorf("read-only open of an empty file: %v", err)
-	}
+	assert.Fails(Open(dir, Options{ReadOnly: true}))(t, ErrNotDatabase, "read-only open of an empty file")
 	mustClose(t, mustOpen(t, dir, Options{})) // as a crash right after the creation leaves it
 }
 
 func TestOpenMissing(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "b")
-	if _, err := Open(dir, Options{ReadOnly: true}); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("read-only open of nothing: %v", err)
-	}
-	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
-		t.Error("a read-only open made a directory")
-	}
+	assert.Fails(Open(dir, Options{ReadOnly: true}))(t, fs.ErrNotExist, "read-only open of nothing")
+	assert.Fails(os.Stat(dir))(t, fs.ErrNotExist, "a read-only open made a directory")
 	mustClose(t, mustOpen(t, dir, Options{}))
 }
 
 func TestOpenNotAFile(t *testing.T) {
 	dir := t.TempDir()
 	must.Do(t, os.Mkdir(filepath.Join(dir, FileName), 0o755))
-	if _, err := Open(dir, Options{}); !errors.Is(err, ErrNotDatabase) {
-		t.Errorf("open of a directory: %v", err)
-	}
+	assert.Fails(Open(dir, Options{}))(t, ErrNotDatabase, "open of a directory")
 }
 
 func TestOpenTwice(t *testing.T) {
@@ -173,21 +161,13 @@ func TestOpenTwice(t *testing.T) {
 	s := mustOpen(t, dir, Options{})
 	before := readFile(t, s.Path())
 	for _, o := range []Options{{}, {ReadOnly: true}} {
-		if _, err := Open(dir, o); !errors.Is(err, ErrInUse) {
-			t.Errorf("second open with %+v: %v", o, err)
-		}
+		assert.Fails(Open(dir, o))(t, ErrInUse, "second open with", o)
 	}
-	if !bytes.Equal(readFile(t, s.Path()), before) {
-		t.Error("a refused open changed the file")
-	}
+	assert.True(t, bytes.Equal(readFile(t, s.Path()), before), "a refused open changed the file")
 	mustClose(t, s)
 	a, b := mustOpen(t, dir, Options{ReadOnly: true}), mustOpen(t, dir, Options{ReadOnly: true})
-	if _, err := Open(dir, Options{}); !errors.Is(err, ErrInUse) {
-		t.Errorf("open for writing while there are readers: %v", err)
-	}
-	if _, err := a.Commit(&Batch{Seeds: []SeedRow{{"x", []byte{}}}}); err == nil {
-		t.Error("a read-only store took a commit")
-	}
+	assert.Fails(Open(dir, Options{}))(t, ErrInUse, "open for writing while there are readers")
+	assert.Fails(a.Commit(&Batch{Seeds: []SeedRow{{"x", []byte{}}}}))(t, nil, "a read-only store took a commit")
 	mustClose(t, a)
 	mustClose(t, b)
 }
@@ -210,9 +190,7 @@ func TestOpenReadOnlyDirectory(t *testing.T) {
 		t.Errorf("open in a read-only directory: %v", err)
 	}
 	s := mustOpen(t, dir, Options{ReadOnly: true})
-	if n := s.Counters().URLs; n != 600 {
-		t.Errorf("read-only store has %d URLs, want 600", n)
-	}
+	assert.Equal(t, s.Counters().URLs, 600, "read-only store URLs")
 	checkClean(t, s)
 	mustClose(t, s)
 }

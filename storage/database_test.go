@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -24,9 +25,7 @@ func TestOneDoor(t *testing.T) {
 		}
 		file := must.Get(parser.ParseFile(token.NewFileSet(), name, nil, 0))(t)
 		for _, i := range file.Imports {
-			if i.Path.Value == `"go.etcd.io/bbolt"` {
-				t.Errorf("%s imports bbolt", name)
-			}
+			assert.Not(t, i.Path.Value, `"go.etcd.io/bbolt"`, name, "imports bbolt")
 		}
 		ast.Inspect(file, func(n ast.Node) bool {
 			s, ok := n.(*ast.SelectorExpr)

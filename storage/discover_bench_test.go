@@ -171,9 +171,7 @@ func rowsLimit(b *testing.B) time.Duration {
 		return 12 * time.Minute
 	}
 	limit, err := time.ParseDuration(text)
-	if err != nil {
-		b.Fatalf("BENCH_ROWS_LIMIT: %v", err)
-	}
+	must.Do(b, err, "BENCH_ROWS_LIMIT")
 	return limit
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
@@ -176,17 +177,13 @@ func TestUnionOfStrangers(t *testing.T) {
 		mustCommit(t, s, &Batch{Found: found(t, s, texts...)})
 		mustCommit(t, s, &Batch{Purges: []Purge{{Host: 1, Below: 1}}})
 		d, err := s.Divide(t.Context(), 2, func(host string) int { return min(1, len(host)/10) })
-		if err != nil || n > 2 {
-			t.Fatal(err)
-		}
+		must.True(t, err == nil && n <= 2, "%v", err)
 		all = append(all, d)
 	}
 	dir := t.TempDir()
 	u := NewUnion(all)
 	counters, err := u.Write(t.Context(), filepath.Join(dir, FileName), all[0].store.path, nil)
-	if err != nil || counters.Hosts != 2 || counters.URLs != 722 {
-		t.Fatalf("%+v, %v", counters, err)
-	}
+	must.True(t, err == nil && counters.Hosts == 2 && counters.URLs == 722, "%+v, %v", counters, err)
 	if id, ok := u.Host(1, 1); id != 2 || !ok {
 		t.Errorf("b.test has id %d, %t", id, ok)
 	}
@@ -198,9 +195,8 @@ func TestUnionOfStrangers(t *testing.T) {
 	checkClean(t, s)
 	var r hostRow
 	err = s.db.View(func(tx *txn) error { return getRow(tx, 2, &r) }) // it has the secret of the other
-	if err != nil || len(r.queries) != 1 || r.queries[0].count != 60 {
-		t.Errorf("the queries are %v, %v; want those of one path, the other has none any more", r.queries, err)
-	}
+	assert.True(t, err == nil && len(r.queries) == 1 && r.queries[0].count == 60,
+		"the queries are %v, %v; want those of one path, the other has none any more", r.queries, err)
 	for _, host := range []string{"a.test", "b.test"} {
 		again := found(t, s, append(numbered(host, 0, 300), fmt.Sprintf("http://%s/list?page=x", host),
 			fmt.Sprintf("http://%s/list?page=y", host))...)

@@ -1,13 +1,13 @@
 package storage
 
 import (
-	"errors"
 	"fmt"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
@@ -53,18 +53,13 @@ func TestImpossibleBatches(t *testing.T) {
 			if _, err := s.Commit(&b); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("commit says %v, want something with %q", err, test.want)
 			}
-			if got := s.Counters(); got != before {
-				t.Errorf("counters are %+v, were %+v", got, before)
-			}
-			if _, err := s.HostByName(fmt.Sprintf("new%d.example", i)); !errors.Is(err, ErrNotFound) {
-				t.Errorf("the new host: %v", err)
-			}
+			assert.Equal(t, s.Counters(), before, "counters")
+			assert.Fails(s.HostByName(fmt.Sprintf("new%d.example", i)))(t, ErrNotFound, "the new host")
 		})
 	}
 	r := mustCommit(t, s, &Batch{Found: found(t, s, "https://new0.example/"), Ensure: []string{"new1.example"}})
-	if r.Added != 1 || r.Hosts[0].Host != 2 || r.Ensured["new1.example"] != 3 {
-		t.Errorf("ids of failed commits were used up: %+v", r)
-	}
+	assert.True(t, r.Added == 1 && r.Hosts[0].Host == 2 && r.Ensured["new1.example"] == 3,
+		"ids of failed commits were used up: %+v", r)
 }
 
 // TestRefused: discoveries that the store refuses do not stop the others.
@@ -147,9 +142,8 @@ func TestNeverDueEarly(t *testing.T) {
 		want int
 	}{{due.Add(-time.Millisecond), 0}, {due.Add(time.Second), 1}} {
 		h, err := s.Heads(HeadsRequest{Host: 1, Due: 5, Now: test.now})
-		if err != nil || len(h.Due) != test.want {
-			t.Errorf("at %v: %d due, %v, want %d", test.now, len(h.Due), err, test.want)
-		}
+		assert.True(t, err == nil && len(h.Due) == test.want, "at %v: %d due, %v, want %d", test.now, len(h.Due), err,
+			test.want)
 	}
 }
 
@@ -158,17 +152,14 @@ func TestHeadsBeyond(t *testing.T) {
 	mustCommit(t, s, &Batch{Found: found(t, s, numbered("host.example", 0, 20)...)})
 	for _, from := range []uint32{20, 21, 1<<32 - 1} {
 		h, err := s.Heads(HeadsRequest{Host: 1, From: from, Queued: 5, Due: 5, Now: someTime})
-		if want := (Heads{Next: from, Tail: 20}); err != nil || !reflect.DeepEqual(h, want) {
-			t.Errorf("heads from %d: %+v, %v", from, h, err)
-		}
+		assert.True(t, err == nil && reflect.DeepEqual(h, (Heads{Next: from, Tail: 20})), "heads from %d: %+v, %v",
+			from, h, err)
 	}
 	if h, err := s.Heads(HeadsRequest{Host: 1, Origin: 5, Queued: 5, Due: 5, Now: someTime}); err != nil ||
 		len(h.Queued)+len(h.Due) > 0 || h.Next != 20 {
 		t.Errorf("heads of an unknown origin: %+v, %v", h, err)
 	}
-	if _, err := s.Heads(HeadsRequest{Host: 2}); !errors.Is(err, ErrNotFound) {
-		t.Errorf("heads of an unknown host: %v", err)
-	}
+	assert.Fails(s.Heads(HeadsRequest{Host: 2}))(t, ErrNotFound, "heads of an unknown host")
 }
 
 // TestLargeBatch commits many URLs of one host at once, some of them long, all twice.
@@ -181,9 +172,7 @@ func TestLargeBatch(t *testing.T) {
 		u := weburl.Origin{Scheme: "https", Host: "host.example", Port: 443}.URL(fmt.Sprintf("/%d?%s", i%n, pad))
 		b.Found = append(b.Found, Found{URL: u, Fingerprint: s.Fingerprint(u), At: someTime})
 	}
-	if r := mustCommit(t, s, &b); r.Added != n {
-		t.Errorf("%d added, want %d", r.Added, n)
-	}
+	assert.Equal(t, mustCommit(t, s, &b).Added, n, "added")
 }
 
 // TestValidators: ETag and Last-Modified are read as they were sent.
@@ -212,9 +201,7 @@ func TestValidators(t *testing.T) {
 
 func TestStateNames(t *testing.T) {
 	for s := range State(numStates) {
-		if got, err := ParseState(s.String()); err != nil || got != s {
-			t.Errorf("%s comes back as %s, %v", s, got, err)
-		}
+		assert.Returns(ParseState(s.String()))(t, s, "comes back as")
 	}
 	if _, err := ParseState("state(7)"); err == nil || State(7).String() != "state(7)" {
 		t.Errorf("an unknown state: %v, %s", err, State(7))
@@ -225,9 +212,7 @@ func TestStateNames(t *testing.T) {
 func TestCommitLetsGo(t *testing.T) {
 	s := openTemp(t, Options{NoSync: true})
 	mustCommit(t, s, &Batch{Found: found(t, s, "https://host.example/")})
-	if s.writer.transaction != (transaction{}) {
-		t.Error("the buckets of a committed transaction are kept")
-	}
+	assert.Equal(t, s.writer.transaction, (transaction{}), "the buckets of a committed transaction are kept")
 	if _, err := s.Commit(&Batch{Done: []Done{{Host: 7}}}); err == nil || s.writer.transaction != (transaction{}) {
 		t.Errorf("the buckets of a transaction that failed are kept: %v", err)
 	}

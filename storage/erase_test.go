@@ -14,6 +14,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
@@ -55,12 +56,9 @@ func (d *driver) erase(t *rapid.T) {
 	d.open(t)
 	checkClean(t, d.store)
 	d.compare(t)
-	if after := rowsOfOthers(t, d.store, names); !maps.Equal(after, kept) {
-		t.Fatalf("rows of other hosts have changed")
-	}
-	if raw := readFile(t, d.store.Path()); slices.ContainsFunc(namesIn(raw), names.Has) {
-		t.Fatalf("the file still has %s", names.Name)
-	}
+	must.True(t, maps.Equal(rowsOfOthers(t, d.store, names), kept), "rows of other hosts have changed")
+	must.True(t, !slices.ContainsFunc(namesIn(readFile(t, d.store.Path())), names.Has), "the file still has %s",
+		names.Name)
 }
 
 // namesIn returns the hosts of the model's that raw bytes name in any form.
@@ -165,9 +163,7 @@ func TestErase(t *testing.T) {
 	}
 	names := weburl.Names{Name: "b.test", Below: true}
 	e, err := s.NewErasure(names)
-	if err != nil || len(e.Hosts) != 2 {
-		t.Fatalf("%v: %v", e.Hosts, err)
-	}
+	must.True(t, err == nil && len(e.Hosts) == 2, "%v: %v", e.Hosts, err)
 	e.Policy = func(record []byte) []byte {
 		if names.In(record) {
 			return nil
@@ -190,13 +186,9 @@ func TestErase(t *testing.T) {
 	}
 	ended, end := context.WithCancel(context.Background())
 	end()
-	if err := s.Erase(ended, e, nil); !errors.Is(err, context.Canceled) {
-		t.Errorf("an erasure that is interrupted: %v", err)
-	}
+	assert.Is(t, s.Erase(ended, e, nil), context.Canceled, "an erasure that is interrupted")
 	must.Do(t, s.Erase(context.Background(), e, func(got Erased) error {
-		if got != want {
-			t.Errorf("%+v were erased, want %+v", got, want)
-		}
+		assert.Equal(t, got, want, "were erased")
 		return nil
 	}))
 	mustClose(t, s)
@@ -208,18 +200,13 @@ func TestErase(t *testing.T) {
 	defer mustClose(t, after)
 	checkClean(t, after)
 	marks, err := after.Marks("")
-	if err != nil || fmt.Sprint(marks) != "map[none:[] three:[51] two:[50]]" {
-		t.Errorf("marks are %v: %v", marks, err)
-	}
+	assert.True(t, err == nil && fmt.Sprint(marks) == "map[none:[] three:[51] two:[50]]", "marks are %v: %v", marks,
+		err)
 	history, err := after.RobotsHistory(origin("c.test"))
-	if err != nil || string(history) != "y" {
-		t.Errorf("history is %q: %v", history, err)
-	}
+	assert.True(t, err == nil && string(history) == "y", "history is %q: %v", history, err)
 	traps, err := after.Traps(1)
-	if err != nil || len(traps) != 1 || traps[0].Count != 2 || !slices.Equal(traps[0].Samples,
-		[]string{"http://a.test/deep"}) {
-		t.Errorf("traps are %+v: %v", traps, err)
-	}
+	assert.True(t, err == nil && len(traps) == 1 && traps[0].Count == 2 &&
+		slices.Equal(traps[0].Samples, []string{"http://a.test/deep"}), "traps are %+v: %v", traps, err)
 	mustCommit(t, after, &Batch{Found: found(t, after, "http://b.test/again")})
 	if h, err := after.HostByName("b.test"); err != nil || h.ID != 5 || h.Tail != 1 {
 		t.Errorf("found again it is %+v: %v", h, err)
@@ -241,9 +228,7 @@ func TestEraseKnowsAllBuckets(t *testing.T) {
 	if err == nil {
 		err = s.Erase(context.Background(), e, func(Erased) error { return nil })
 	}
-	if err == nil || !strings.Contains(err.Error(), "bucket other") {
-		t.Error(err)
-	}
+	assert.True(t, err != nil && strings.Contains(err.Error(), "bucket other"), "%v", err)
 }
 
 // TestEraseOlder: a file of an older version becomes one of this version, since the rows that erased
@@ -258,9 +243,7 @@ func TestEraseOlder(t *testing.T) {
 	defer mustClose(t, s)
 	checkClean(t, s)
 	must.Do(t, s.db.View(func(tx *txn) error {
-		if v, err := fileVersion(tx.Bucket(bucketMeta)); v != Version || err != nil {
-			t.Errorf("version %d: %v", v, err)
-		}
+		assert.Returns(fileVersion(tx.Bucket(bucketMeta)))(t, Version, "version")
 		return nil
 	}))
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/storage/internal/boltfile"
 )
@@ -59,9 +60,7 @@ func memoryDir(t *testing.T) string {
 		return t.TempDir()
 	}
 	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, os.RemoveAll(dir))
 	})
 	return dir
 }
@@ -121,8 +120,6 @@ func TestDamagedFreelist(t *testing.T) {
 	dir := t.TempDir()
 	for range 2 {
 		must.Do(t, os.WriteFile(filepath.Join(dir, FileName), bad, 0o644))
-		if _, err := commitAndCopy(dir); !errors.Is(err, ErrCorrupt) {
-			t.Errorf("%v, want %v", err, ErrCorrupt)
-		}
+		assert.Fails(commitAndCopy(dir))(t, ErrCorrupt)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/amble-crawler/amble/internal/records/wire"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 func FuzzDecodeEntry(f *testing.F) {
@@ -33,13 +34,9 @@ func FuzzDecodeEntry(f *testing.F) {
 		if !ok {
 			return
 		}
-		if !sameURL(b, e.Origin, e.identity()) {
-			t.Fatalf("%q is not itself", e.RequestURI)
-		}
+		must.True(t, sameURL(b, e.Origin, e.identity()), "%q is not itself", e.RequestURI)
 		again, _, ok := decodeEntry(appendEntry(nil, 1, &e), 1, 7)
-		if !ok || again != e {
-			t.Fatalf("%+v comes back as %+v", e, again)
-		}
+		must.True(t, ok && again == e, "%+v comes back as %+v", e, again)
 	})
 }
 
@@ -53,13 +50,9 @@ func FuzzDecodeOutcome(f *testing.F) {
 		if !ok {
 			return
 		}
-		if len(rest) >= len(b) {
-			t.Fatalf("%d bytes left of %d", len(rest), len(b))
-		}
+		must.True(t, len(rest) < len(b), "%d bytes left of %d", len(rest), len(b))
 		again, rest, ok := DecodeOutcome(AppendOutcome(nil, &o))
-		if !ok || len(rest) > 0 || again != o {
-			t.Fatalf("%+v comes back as %+v", o, again)
-		}
+		must.True(t, ok && len(rest) == 0 && again == o, "%+v comes back as %+v", o, again)
 	})
 }
 
@@ -75,9 +68,8 @@ func FuzzDecodeSlots(f *testing.F) {
 				continue
 			}
 			i := bytes.IndexByte(s.index, index)
-			if found != (i >= 0) || found && !bytes.Equal(body, s.body[i]) {
-				t.Fatalf("index %d: search finds %t, decoding %d", index, found, i)
-			}
+			must.True(t, found == (i >= 0) && (!found || bytes.Equal(body, s.body[i])),
+				"index %d: search finds %t, decoding %d", index, found, i)
 		}
 	})
 }
@@ -113,13 +105,10 @@ func FuzzDecodeRow(f *testing.F) {
 			r.wall = nil
 		}
 		var again hostRow
-		if !again.decode(1, r.append(nil)) || !reflect.DeepEqual(again, r) {
-			t.Fatalf("%+v comes back as %+v", r, again)
-		}
+		must.True(t, again.decode(1, r.append(nil)) && reflect.DeepEqual(again, r), "%+v comes back as %+v", r, again)
 		var passed hostRow
-		if !passed.decodePayloads(1, b) || !bytes.Equal(passed.payloads, r.payloads) {
-			t.Fatalf("decoding finds the payloads %x, passing over the rest %x", r.payloads, passed.payloads)
-		}
+		must.True(t, passed.decodePayloads(1, b) && bytes.Equal(passed.payloads, r.payloads),
+			"decoding finds the payloads %x, passing over the rest %x", r.payloads, passed.payloads)
 		rd := reader{row: r}
 		for n := rd.row.spilled; n < rd.row.next && n < rd.row.spilled+100; n++ {
 			rd.entry(n)
@@ -140,9 +129,7 @@ func FuzzDecodeTraps(f *testing.F) {
 		}
 		counts = countTrap(countTrap(counts, 5, "https://b.example/"), 200, strings.Repeat("c", 600))
 		again, ok := decodeTraps(appendTraps(nil, counts))
-		if !ok || !reflect.DeepEqual(again, counts) {
-			t.Fatalf("%+v comes back as %+v", counts, again)
-		}
+		must.True(t, ok && reflect.DeepEqual(again, counts), "%+v comes back as %+v", counts, again)
 	})
 }
 

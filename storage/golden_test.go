@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -120,9 +121,7 @@ func TestGolden(t *testing.T) {
 			})
 		})
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	path := filepath.Join("testdata", "golden-6.txt")
 	if *updateGolden {
 		must.Do(t, os.WriteFile(path, out.Bytes(), 0o644))
@@ -168,13 +167,9 @@ func TestSizes(t *testing.T) {
 		{"due row", len(appendDueKey(nil, 1, 0, 0, 1, 1)), 14},
 		{"recrawl row", len(appendRecrawlKey(nil, 1, 0, 1, 1)), 13},
 	} {
-		if c.got != c.bytes {
-			t.Errorf("%s takes %d bytes, want %d", c.what, c.got, c.bytes)
-		}
-		if line := fmt.Sprintf("| %s | %d |", c.what, c.bytes); !strings.Contains(string(readFile(t, "FORMAT.md")),
-			line) {
-			t.Errorf("FORMAT.md does not say %q", line)
-		}
+		assert.Equal(t, c.got, c.bytes, c.what, "takes bytes")
+		assert.Contains(t, string(readFile(t, "FORMAT.md")), fmt.Sprintf("| %s | %d |", c.what, c.bytes),
+			"FORMAT.md does not say")
 	}
 }
 
@@ -182,21 +177,14 @@ func TestSizes(t *testing.T) {
 func TestFormatNamesEveryNumber(t *testing.T) {
 	text := string(readFile(t, "FORMAT.md"))
 	for i, name := range stateNames {
-		if !strings.Contains(text, fmt.Sprintf("%d %s", i, name)) {
-			t.Errorf("FORMAT.md does not name state %d %s", i, name)
-		}
+		assert.Contains(t, text, fmt.Sprintf("%d %s", i, name), "FORMAT.md does not name state", i, name)
 	}
 	for _, name := range buckets() {
-		if !strings.Contains(text, fmt.Sprintf("| `%s` |", name)) {
-			t.Errorf("FORMAT.md does not name bucket %s", name)
-		}
+		assert.Contains(t, text, fmt.Sprintf("| `%s` |", name), "FORMAT.md does not name bucket", name)
 	}
-	if !strings.Contains(text, fmt.Sprintf("version **%d**", Version)) {
-		t.Errorf("FORMAT.md does not describe version %d", Version)
-	}
-	if !strings.Contains(text, fmt.Sprintf("at most %d of them", maxSeenItems)) {
-		t.Errorf("FORMAT.md does not say how many fingerprints a row has")
-	}
+	assert.Contains(t, text, fmt.Sprintf("version **%d**", Version), "FORMAT.md does not describe version", Version)
+	assert.Contains(t, text, fmt.Sprintf("at most %d of them", maxSeenItems),
+		"FORMAT.md does not say how many fingerprints a row")
 }
 
 // seedIDOf is the id of the seed with a URL, as FORMAT.md has it.

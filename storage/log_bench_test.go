@@ -25,9 +25,7 @@ func BenchmarkLog(b *testing.B) {
 	for _, logged := range []bool{false, true} {
 		b.Run(fmt.Sprintf("log=%t", logged), func(b *testing.B) {
 			s, err := Open(b.TempDir(), Options{NoSync: true, MaxQueries: 2000, MaxSameDigest: 200})
-			if err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, err)
 			defer s.Close()
 			log := &nowhere{Codec: TestCodec}
 			commit := func(batch *Batch) {
@@ -36,9 +34,7 @@ func BenchmarkLog(b *testing.B) {
 				} else {
 					_, err = s.Commit(batch)
 				}
-				if err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, err)
 			}
 			var first Batch
 			for host := range 50 {

@@ -17,6 +17,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -179,9 +180,7 @@ func (d *logDriver) same(t *rapid.T, b *Batch) {
 		if err == nil {
 			return
 		}
-		if !errors.Is(err, ErrPending) || !errors.Is(err, errLogDown) {
-			t.Fatalf("commit to the log: %v", err)
-		}
+		must.True(t, errors.Is(err, ErrPending) && errors.Is(err, errLogDown), "commit to the log: %v", err)
 		if _, err := d.logged.CommitTo(d.log, &Batch{Marks: map[string][]byte{"output": {1}}}); !errors.Is(err,
 			ErrPending) {
 			t.Fatalf("another batch while one is pending: %v", err)
@@ -275,12 +274,8 @@ func TestGap(t *testing.T) {
 		b := Batch{Found: found(t, s, fmt.Sprintf("https://a.example/%d", i))}
 		must.Get(s.CommitTo(log, &b))(t)
 	}
-	if got, want := position(t, s), (LogPosition{3, 21}); got != want {
-		t.Errorf("the store is at %+v, want %+v", got, want)
-	}
-	if _, err := s.Commit(&Batch{Ensure: []string{"b.example"}}); !errors.Is(err, ErrLogged) {
-		t.Errorf("a commit without the log: %v", err)
-	}
+	assert.Equal(t, position(t, s), (LogPosition{3, 21}), "the store is at")
+	assert.Fails(s.Commit(&Batch{Ensure: []string{"b.example"}}))(t, ErrLogged, "a commit without the log")
 	if _, err := s.Commit(&Batch{Marks: map[string][]byte{"output": {1}}}); err != nil {
 		t.Errorf("a mark of this data directory: %v", err)
 	}
@@ -288,29 +283,18 @@ func TestGap(t *testing.T) {
 		errors.Is(err, ErrPending) {
 		t.Errorf("a batch that cannot be applied: %v", err)
 	}
-	if log.appends != 3 {
-		t.Errorf("the log has been called %d times", log.appends)
-	}
+	assert.Equal(t, log.appends, 3, "the log has been called times")
 	other := openTemp(t, Options{})
-	if err := other.Replay(log, LogRecord{14, log.records[1]}); !errors.Is(err, ErrGap) {
-		t.Errorf("the second record first: %v", err)
-	}
+	assert.Is(t, other.Replay(log, LogRecord{14, log.records[1]}), ErrGap, "the second record first")
 	for _, i := range []int{0, 0, 1, 0, 1, 2} {
-		if err := other.Replay(log, LogRecord{uint64(7 * (i + 1)), log.records[i]}); err != nil {
-			t.Errorf("record %d: %v", i+1, err)
-		}
+		assert.NoError(t, other.Replay(log, LogRecord{uint64(7 * (i + 1)), log.records[i]}), "record", i+1)
 	}
-	if export(t, other) != export(t, s) {
-		t.Error("the stores differ")
-	}
+	assert.Equal(t, export(t, other), export(t, s), "the stores differ")
 	full := openTemp(t, Options{})
 	mustCommit(t, full, &Batch{Ensure: []string{"b.example"}})
-	if err := full.Replay(log, LogRecord{7, log.records[0]}); !errors.Is(err, ErrLogged) {
-		t.Errorf("a log over a store that has rows: %v", err)
-	}
-	if _, err := full.CommitTo(newMemoryLog(), &Batch{Ensure: []string{"c.example"}}); !errors.Is(err, ErrLogged) {
-		t.Errorf("a log that begins with a store that has rows: %v", err)
-	}
+	assert.Is(t, full.Replay(log, LogRecord{7, log.records[0]}), ErrLogged, "a log over a store that has rows")
+	assert.Fails(full.CommitTo(newMemoryLog(), &Batch{Ensure: []string{"c.example"}}))(t, ErrLogged,
+		"a log that begins with a store that has rows")
 }
 
 // TestFullAfterAppend: the disk is full when the log has the batch. The batch stays pending; the next
@@ -329,21 +313,17 @@ func TestFullAfterAppend(t *testing.T) {
 			}
 		}
 	}
-	if !errors.Is(err, ErrPending) || !errors.Is(err, ErrMaxSize) || len(log.records) != n || log.appends != n {
-		t.Fatalf("%d records, %d calls after %d commits: %v", len(log.records), log.appends, n, err)
-	}
-	if _, err := s.CommitTo(log, &Batch{Marks: map[string][]byte{"output": {99}}}); !errors.Is(err, ErrPending) {
-		t.Errorf("a mark of this data directory while a batch is pending: %v", err)
-	}
+	must.True(t, errors.Is(err, ErrPending) && errors.Is(err, ErrMaxSize) && len(log.records) == n && log.appends == n,
+		"%d records, %d calls after %d commits: %v", len(log.records), log.appends, n, err)
+	assert.Fails(s.CommitTo(log, &Batch{Marks: map[string][]byte{"output": {99}}}))(t, ErrPending,
+		"a mark of this data directory while a batch is pending")
 	mustClose(t, s)
 	s = mustOpen(t, dir, Options{NoSync: true})
 	defer mustClose(t, s)
 	log.replayInto(t, s)
 	other := openTemp(t, Options{})
 	log.replayInto(t, other)
-	if export(t, s) != export(t, other) {
-		t.Error("the stores differ")
-	}
+	assert.Equal(t, export(t, s), export(t, other), "the stores differ")
 	if mark, err := s.Mark("output"); err != nil || !bytes.Equal(mark, []byte{byte(n - 1)}) {
 		t.Errorf("the output is at %d, want %d, %v", mark, n-1, err)
 	}
@@ -374,9 +354,7 @@ func TestSnapshot(t *testing.T) {
 		t.Errorf("marks %q, %v", slices.Sorted(maps.Keys(marks)), err)
 	}
 	log.replayInto(t, other)
-	if export(t, other) != export(t, s) {
-		t.Error("the stores differ")
-	}
+	assert.Equal(t, export(t, other), export(t, s), "the stores differ")
 	// In place of a database, what that one says of the start ledger is kept, and its output is not.
 	old := t.TempDir()
 	before := mustOpen(t, old, Options{})
@@ -394,7 +372,5 @@ func TestSnapshot(t *testing.T) {
 	}
 	plain := openTemp(t, Options{})
 	must.Get(plain.Backup(func(int64) (io.Writer, error) { return os.Create(path) }))(t)
-	if _, err := RestoreFile(path, t.TempDir()); !errors.Is(err, ErrCorrupt) {
-		t.Errorf("a copy of a store without a log: %v", err)
-	}
+	assert.Fails(RestoreFile(path, t.TempDir()))(t, ErrCorrupt, "a copy of a store without a log")
 }

@@ -1,22 +1,17 @@
 package storage
 
 import (
-	"errors"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
 )
 
 func TestOffset(t *testing.T) {
 	for _, offset := range []uint64{0, 1, 1 << 63} {
-		if got, err := DecodeOffset(EncodeOffset(offset)); err != nil || got != offset {
-			t.Errorf("offset %d comes back as %d, %v", offset, got, err)
-		}
+		assert.Returns(DecodeOffset(EncodeOffset(offset)))(t, offset, "offset comes back as")
 	}
-	if got, err := DecodeOffset(nil); err != nil || got != 0 {
-		t.Errorf("no mark is offset %d, %v", got, err)
-	}
+	assert.Returns(DecodeOffset(nil))(t, 0, "no mark is offset")
 	for _, bad := range [][]byte{{1}, make([]byte, 9)} {
-		if _, err := DecodeOffset(bad); !errors.Is(err, ErrCorrupt) {
-			t.Errorf("mark %x: %v", bad, err)
-		}
+		assert.Fails(DecodeOffset(bad))(t, ErrCorrupt, "mark", bad)
 	}
 }

@@ -150,9 +150,7 @@ func (d *describer) line(format string, args ...any) { fmt.Fprintf(&d.b, format+
 
 func (d *describer) must(err error) {
 	d.t.Helper()
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	must.Do(d.t, err)
 }
 
 func (d *describer) stats() {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage/internal/boltfile"
@@ -60,9 +61,7 @@ func checkDamaged(t *testing.T, file []byte) (texts []string, err error) {
 	}
 	defer mustClose(t, s)
 	err = s.Check(ctx, report)
-	if errors.Is(err, context.DeadlineExceeded) {
-		t.Fatal("the check does not come to an end")
-	}
+	must.True(t, !errors.Is(err, context.DeadlineExceeded), "the check does not come to an end")
 	return texts, err
 }
 
@@ -80,13 +79,9 @@ func damageAndCheck(t *testing.T, rounds int) {
 		if len(texts) > 0 || err != nil {
 			noticed++
 		}
-		if t.Failed() {
-			t.Fatalf("in round %d", round)
-		}
+		must.True(t, !t.Failed(), "in round %d", round)
 	}
-	if noticed < rounds/2 {
-		t.Errorf("%d of %d damages were noticed", noticed, rounds)
-	}
+	assert.AtLeast(t, noticed, rounds/2, rounds, "damages were noticed")
 }
 
 // damaged returns a copy of a file with one to three damages.
@@ -137,9 +132,7 @@ func TestCheckPages(t *testing.T) {
 		return nil
 	}))
 	mustClose(t, s)
-	if good[branch+8] != boltfile.Branch {
-		t.Fatal("the url bucket has no branch")
-	}
+	must.True(t, good[branch+8] == boltfile.Branch, "the url bucket has no branch")
 	le := binary.LittleEndian
 	self := le.AppendUint64(nil, uint64(branch/size))
 	child := int(le.Uint64(good[branch+16+8:])) * size
@@ -165,9 +158,8 @@ func TestCheckPages(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			texts, err := checkDamaged(t, patched(good, test.at, test.with))
-			if !errors.Is(err, ErrCorrupt) || !strings.Contains(strings.Join(texts, "\n"), test.want) {
-				t.Errorf("check finds %q, %v, want something with %q", texts, err, test.want)
-			}
+			assert.True(t, errors.Is(err, ErrCorrupt) && strings.Contains(strings.Join(texts, "\n"), test.want),
+				"check finds %q, %v, want something with %q", texts, err, test.want)
 		})
 	}
 }
@@ -199,9 +191,7 @@ func TestNewHostsFillPages(t *testing.T) {
 			all := must.Get(s.Stats(t.Context()))(t)
 			for _, b := range all.Buckets {
 				least := map[string]float64{"name": test.names, "host": test.rows}[b.Name]
-				if used := float64(b.InUse) / float64(b.Bytes); used < least {
-					t.Errorf("%s: %.2f of the pages is in use", b.Name, used)
-				}
+				assert.AtLeast(t, float64(b.InUse)/float64(b.Bytes), least, b.Name, "of the pages is in use")
 			}
 		})
 	}

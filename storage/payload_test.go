@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/records/wire"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -80,9 +81,8 @@ func TestPayload(t *testing.T) {
 	}
 	r := mustCommit(t, s, &Batch{Payloads: []Payload{payload(2, 7, 1, 0), payload(1, 7, 2, 0), payload(1, 5, 3, 0),
 		payload(1, 7, 4, 1)}})
-	if len(r.Hosts) != 2 || r.Hosts[0] != (HostChange{Host: 1, Tail: 2, Backlog: Backlog{Queued: 2}, URLs: 2}) {
-		t.Errorf("touched: %+v", r.Hosts)
-	}
+	assert.True(t, len(r.Hosts) == 2 &&
+		r.Hosts[0] == (HostChange{Host: 1, Tail: 2, Backlog: Backlog{Queued: 2}, URLs: 2}), "touched: %+v", r.Hosts)
 	compare := func(t *testing.T) {
 		for _, want := range []Payload{payload(1, 5, 3, 0), payload(1, 7, 4, 1), payload(2, 7, 1, 0)} {
 			wantPayload(t, s, want)
@@ -148,9 +148,8 @@ func TestPayloadsRefused(t *testing.T) {
 		{Payload{Host: 1, Digest: 5, Ordinal: 1}, "host 1: body of URL 1, but the host has 1 URLs"},
 	} {
 		_, err := s.Commit(&Batch{Payloads: []Payload{bodyAt(1, 4, 1), test.payload}})
-		if err == nil || !strings.Contains(err.Error(), test.want) {
-			t.Errorf("commit of %+v: %v, want %q", test.payload, err, test.want)
-		}
+		assert.True(t, err != nil && strings.Contains(err.Error(), test.want), "commit of %+v: %v, want %q",
+			test.payload, err, test.want)
 		wantNoPayload(t, s, 1, 4)
 		wantNoPayload(t, s, test.payload.Host, 5)
 	}
@@ -214,9 +213,7 @@ func TestPayloadsAreBounded(t *testing.T) {
 	overflow(t, s, 1)
 	has := func(p Payload) bool {
 		_, ok, err := s.Payload(p.Host, p.Digest)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		return ok
 	}
 	mustCommit(t, s, &Batch{Payloads: []Payload{payload(1, set+3, 0)}}) // known: only its time is new
@@ -225,9 +222,7 @@ func TestPayloadsAreBounded(t *testing.T) {
 		mustCommit(t, s, &Batch{Payloads: []Payload{payload(1, set+1000+uint64(i), -1)}})
 	}
 	for _, p := range b.Payloads {
-		if !has(p) {
-			t.Fatalf("body %x is forgotten, and there was room", p.Digest)
-		}
+		must.True(t, has(p), "body %x is forgotten, and there was room", p.Digest)
 	}
 	overflow(t, s, 1)
 	for i, p := range b.Payloads {
@@ -235,14 +230,10 @@ func TestPayloadsAreBounded(t *testing.T) {
 		if i == len(others)+3 {
 			age = 0
 		}
-		if old := i >= len(others) && age >= payloadsOfSet-10; has(p) == old {
-			t.Errorf("body %x of age %d: there is %v", p.Digest, age, !old)
-		}
+		assert.Not(t, has(p), i >= len(others) && age >= payloadsOfSet-10, "body", p.Digest, "of age", age, "there is")
 	}
 	for _, p := range others {
-		if !has(p) {
-			t.Errorf("body %x of another set is forgotten", p.Digest)
-		}
+		assert.True(t, has(p), "body %x of another set is forgotten", p.Digest)
 	}
 }
 
@@ -281,9 +272,7 @@ func TestPayloadsDamaged(t *testing.T) {
 	if _, _, err := s.Payload(1, 5); !errors.Is(err, ErrCorrupt) {
 		t.Errorf("a body in a damaged row: %v", err)
 	}
-	if _, err := s.Commit(&Batch{Payloads: []Payload{first}}); !errors.Is(err, ErrCorrupt) {
-		t.Errorf("commit to a damaged row: %v", err)
-	}
+	assert.Fails(s.Commit(&Batch{Payloads: []Payload{first}}))(t, ErrCorrupt, "commit to a damaged row")
 }
 
 // TestConcurrentPayload: a payload that moves from the row to the bucket can be read all the time.
@@ -349,7 +338,6 @@ func TestPayloadsCostFewPages(t *testing.T) {
 		return pagesWritten(s) - before
 	}
 	without, with := written(false), written(true)
-	if with > without+hosts*pages/2/3 {
-		t.Errorf("%d outcomes with payloads took %d pages, %d without", hosts*pages/2, with, without)
-	}
+	assert.AtMost(t, with, without+hosts*pages/2/3, hosts*pages/2, "outcomes with payloads took pages", without,
+		"without")
 }

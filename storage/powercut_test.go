@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/storage/internal/boltfile"
 )
 
@@ -83,9 +84,7 @@ func reopenCut(t *testing.T, cut image, then, now Counters, b *Batch, d *driver,
 	t.Helper()
 	writeStore(t, d.dir, cut.file)
 	s, err := Open(d.dir, o)
-	if err != nil {
-		t.Fatalf("%s: %v", cut.name, err)
-	}
+	must.Do(t, err, cut.name)
 	defer func() { mustClose(t, s) }()
 	d.store = s
 	if texts := findings(t, s); len(texts) > 0 {

@@ -2,7 +2,6 @@ package storage
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -10,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
@@ -64,9 +64,7 @@ func grownHosts(t *testing.T, s *Store, urls int) {
 	}
 	mustCommit(t, s, &b)
 	for bucket, n := range rowsOf(t, s, 1) {
-		if n == 0 {
-			t.Fatalf("no rows in bucket %s", bucket)
-		}
+		must.True(t, n != 0, "no rows in bucket %s", bucket)
 	}
 }
 
@@ -91,9 +89,7 @@ func TestPurgeHost(t *testing.T) {
 	if h, err := s.HostByID(1); err != nil || h.Counts != [numStates]uint32{} || h.First != urls || h.Tail != urls {
 		t.Fatalf("host is %+v, %v", h, err)
 	}
-	if n, want := s.Counters().URLs, uint64(urls); n != want {
-		t.Errorf("%d URLs are left, want %d", n, want)
-	}
+	assert.Equal(t, s.Counters().URLs, uint64(urls), "URLs are left")
 	if _, known, _ := s.Payload(1, modelDigest(1)); known {
 		t.Error("a payload of a deleted URL is found")
 	}
@@ -107,9 +103,7 @@ func TestPurgeHost(t *testing.T) {
 			break
 		}
 	}
-	if left := rowsOf(t, s, 1); len(left) > 0 {
-		t.Errorf("rows of the host are left: %v", left)
-	}
+	assert.AtMost(t, len(rowsOf(t, s, 1)), 0, "rows of the host are left")
 	if got := rowsOf(t, s, 2); !maps.Equal(got, other) {
 		t.Errorf("rows of another host are %v, were %v", got, other)
 	}
@@ -147,12 +141,8 @@ func TestMetadata(t *testing.T) {
 	put("http://a.example/1", nil, nil)
 	want(0, first)
 	want(1, nil)
-	if n := rowsOf(t, s, 1)[string(bucketMetadata)]; n != 1 {
-		t.Errorf("%d rows for one URL with metadata", n)
-	}
-	if r := put("http://a.example/0", second, nil); len(r.Set) > 0 {
-		t.Errorf("a discovery of a known URL set %v", r.Set)
-	}
+	assert.Equal(t, rowsOf(t, s, 1)[string(bucketMetadata)], 1, "rows for one URL with metadata")
+	assert.AtMost(t, len(put("http://a.example/0", second, nil).Set), 0, "a discovery of a known URL set")
 	want(0, first)
 	if r := put("http://a.example/0", second, &later); len(r.Set) != 1 || r.Set[0] != (Position{1, 0}) ||
 		r.Hosts[0].Due != 1 || r.Hosts[0].NextDue != Seconds(later.Due) {
@@ -166,14 +156,10 @@ func TestMetadata(t *testing.T) {
 	put("http://a.example/2", second, &later)
 	want(2, second)
 
-	if _, err := (Metadata{"c": {strings.Repeat("x", MaxMetadata)}}).Encode(); !errors.Is(err, ErrMetadata) {
-		t.Errorf("too much: %v", err)
-	}
+	assert.Fails((Metadata{"c": {strings.Repeat("x", MaxMetadata)}}).Encode())(t, ErrMetadata, "too much")
 	b := Batch{Found: found(t, s, "http://a.example/3")}
 	b.Found[0].Metadata = bytes.Repeat([]byte{0}, MaxMetadata+1)
-	if _, err := s.Commit(&b); !errors.Is(err, ErrMetadata) {
-		t.Errorf("too much, encoded: %v", err)
-	}
+	assert.Fails(s.Commit(&b))(t, ErrMetadata, "too much, encoded")
 }
 
 // TestEraseMetadata erases a host that the metadata of another one name.
@@ -190,13 +176,11 @@ func TestEraseMetadata(t *testing.T) {
 	defer func() { mustClose(t, s) }()
 	checkClean(t, s)
 	got, err := s.Metadata(2, 0)
-	if want := (Metadata{"url.path": {"http://kept.example/"}, "depth": {"1"}}); err != nil ||
-		!reflect.DeepEqual(got, want) || erased.Mentions != 2 {
-		t.Errorf("metadata of another host are %v, %v; %+v", got, err, erased)
-	}
-	if raw := readFile(t, s.Path()); bytes.Contains(raw, []byte("gone.example")) {
-		t.Error("the file still names the erased host")
-	}
+	assert.True(t, err == nil &&
+		reflect.DeepEqual(got, (Metadata{"url.path": {"http://kept.example/"}, "depth": {"1"}})) &&
+		erased.Mentions == 2, "metadata of another host are %v, %v; %+v", got, err, erased)
+	assert.True(t, !bytes.Contains(readFile(t, s.Path()), []byte("gone.example")),
+		"the file still names the erased host")
 }
 
 func FuzzDecodeMetadata(f *testing.F) {

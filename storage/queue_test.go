@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -32,15 +33,11 @@ func TestPriorities(t *testing.T) {
 		b.Found[i].Priority = p
 	}
 	want := HostChange{Host: 1, Tail: 8, Backlog: Backlog{Queued: 3, Due: 5, NextDue: 1}, URLs: 8}
-	if r := mustCommit(t, s, &b); r.Hosts[0] != want {
-		t.Errorf("touched: %+v", r.Hosts[0])
-	}
+	assert.Equal(t, mustCommit(t, s, &b).Hosts[0], want, "touched")
 	if queued, due := headOrdinals(t, s); queued != "0 3 7" || due != "5 1 4 6 2" {
 		t.Errorf("queued %s, due %s", queued, due)
 	}
-	if got := s.Counters().Of(Queued); got != 8 {
-		t.Errorf("%d are queued, want 8", got)
-	}
+	assert.Equal(t, s.Counters().Of(Queued), 8, "are queued")
 	retry := Outcome{State: Retrying, At: someTime, Due: someTime.Add(time.Minute)}
 	mustCommit(t, s, &Batch{Done: []Done{
 		{Host: 1, Ordinal: 1, Priority: 3, Outcome: retry},
@@ -95,19 +92,13 @@ func TestNotice(t *testing.T) {
 	}
 	b.Found = append(b.Found, found(t, s, numbered("host.example", 0, 1)...)...) // a link says nothing
 	r := mustCommit(t, s, &b)
-	if r.Added != 0 || r.Hosts[0].NextRecrawl != uint32(soon.Unix()) || r.Hosts[0].Recrawls != 1 ||
-		r.Hosts[0].NextDue != uint32(retrying.Due.Unix()) {
-		t.Errorf("%+v", r)
-	}
-	if len(noticed) != 2 || noticed[0].Host != "host.example" || string(noticed[0].Site) != "site" ||
-		noticed[0].Last.ETag != "e" ||
-		!noticed[0].Modified.Equal(someTime.Add(time.Second)) || !noticed[0].At.Equal(someTime.Add(2*time.Second)) {
-		t.Errorf("noticed %+v", noticed)
-	}
+	assert.True(t, r.Added == 0 && r.Hosts[0].NextRecrawl == uint32(soon.Unix()) && r.Hosts[0].Recrawls == 1 &&
+		r.Hosts[0].NextDue == uint32(retrying.Due.Unix()), "%+v", r)
+	assert.True(t, len(noticed) == 2 && noticed[0].Host == "host.example" && string(noticed[0].Site) == "site" &&
+		noticed[0].Last.ETag == "e" && noticed[0].Modified.Equal(someTime.Add(time.Second)) &&
+		noticed[0].At.Equal(someTime.Add(2*time.Second)), "noticed %+v", noticed)
 	h, err := s.Heads(HeadsRequest{Host: 1, Recrawls: 5, Now: soon})
-	if err != nil || len(h.Recrawls) != 1 {
-		t.Fatalf("%+v, %v", h, err)
-	}
+	must.True(t, err == nil && len(h.Recrawls) == 1, "%+v, %v", h, err)
 	want := fetched
 	want.Due, want.History = soon, [8]byte{9}
 	if got := h.Recrawls[0].Last; got.Due.Unix() != want.Due.Unix() || got.History != want.History ||
@@ -147,13 +138,11 @@ func TestNextDue(t *testing.T) {
 		want time.Time
 	}{{5, someTime.Add(30 * time.Second)}, {2, someTime.Add(30 * time.Second)}, {1, someTime.Add(30 * time.Second)}} {
 		h, err := s.Heads(HeadsRequest{Host: 1, Due: test.due, Now: someTime})
-		if err != nil || h.NextDue != Seconds(test.want) || len(h.Due) != min(test.due, 2) {
-			t.Errorf("%d heads: %d due, the next at %d, %v, want it at %d", test.due, len(h.Due), h.NextDue, err,
-				Seconds(test.want))
-		}
+		assert.True(t, err == nil && h.NextDue == Seconds(test.want) && len(h.Due) == min(test.due, 2),
+			"%d heads: %d due, the next at %d, %v, want it at %d", test.due, len(h.Due), h.NextDue, err,
+			Seconds(test.want))
 	}
 	h, err := s.Heads(HeadsRequest{Host: 1, Due: 5, Now: someTime.Add(2 * time.Hour)})
-	if err != nil || h.NextDue != 0 || len(h.Due) != 5 {
-		t.Errorf("%d due, the next at %d, %v, want 5 and none", len(h.Due), h.NextDue, err)
-	}
+	assert.True(t, err == nil && h.NextDue == 0 && len(h.Due) == 5, "%d due, the next at %d, %v, want 5 and none",
+		len(h.Due), h.NextDue, err)
 }

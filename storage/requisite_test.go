@@ -3,6 +3,7 @@ package storage
 import (
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -23,10 +24,6 @@ func TestUncountedRequisite(t *testing.T) {
 	}))
 	got := mustCommit(t, s, &Batch{Done: []Done{{Host: 1, Priority: PriorityRequisite,
 		Outcome: Outcome{State: Fetched, Status: 200}}}})
-	if n := got.Hosts[0].Waiting; n != 0 {
-		t.Errorf("%d requisites wait, want none", n)
-	}
-	if n := s.Counters().Pages(); n != 0 {
-		t.Errorf("%d pages are fetched, want none", n)
-	}
+	assert.Equal(t, got.Hosts[0].Waiting, 0, "requisites wait")
+	assert.Equal(t, s.Counters().Pages(), 0, "pages are fetched")
 }

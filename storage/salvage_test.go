@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/storage/internal/boltfile"
 	"github.com/amble-crawler/amble/storage/internal/rowfile"
@@ -129,9 +130,7 @@ func salvagedAs(t *testing.T, bad []byte, want map[string]Head, older bool) (*Sa
 func TestSalvageWhole(t *testing.T) {
 	good, want := salvageStore(t)
 	report, got := salvaged(t, good, want)
-	if !report.Whole() || !maps.Equal(got, want) {
-		t.Errorf("%d of %d URLs, %+v", len(got), len(want), report)
-	}
+	assert.True(t, report.Whole() && maps.Equal(got, want), "%d of %d URLs, %+v", len(got), len(want), report)
 }
 
 // TestSalvageSmall: the rows of a small database are all in one page.
@@ -145,9 +144,7 @@ func TestSalvageSmall(t *testing.T) {
 	})
 	want := urlsOf(t, s)
 	report, got := salvaged(t, readFile(t, s.Path()), want)
-	if !report.Whole() || !maps.Equal(got, want) {
-		t.Errorf("%d of %d URLs, %+v", len(got), len(want), report)
-	}
+	assert.True(t, report.Whole() && maps.Equal(got, want), "%d of %d URLs, %+v", len(got), len(want), report)
 }
 
 // TestSalvageFlips: a flipped byte costs at most the rows that it is in, and is said.
@@ -158,12 +155,9 @@ func salvageFlips(t *testing.T, step int, bits byte) {
 	good, want := salvageStore(t)
 	for at := 2 * 4096; at < len(good); at += step {
 		report, got := salvaged(t, patched(good, at, []byte{good[at] ^ bits}), want)
-		if len(got) < len(want)-200 || len(got) < len(want) && report.Whole() {
-			t.Errorf("byte %d: %d of %d URLs, %+v", at, len(got), len(want), report)
-		}
-		if t.Failed() {
-			t.Fatalf("byte %d", at)
-		}
+		assert.True(t, len(got) >= len(want)-200 && (len(got) >= len(want) || !report.Whole()),
+			"byte %d: %d of %d URLs, %+v", at, len(got), len(want), report)
+		must.True(t, !t.Failed(), "byte %d", at)
 	}
 }
 
@@ -182,9 +176,7 @@ func TestSalvagePages(t *testing.T) {
 			t.Fatalf("page %d", at/4096)
 		}
 	}
-	if branches < 2 {
-		t.Errorf("%d branches were tried", branches)
-	}
+	assert.AtLeast(t, branches, 2, "branches were tried")
 }
 
 // TestSalvageWithoutFreelist: if the list of free pages is lost too, the rows below a branch that is gone cannot be
@@ -214,9 +206,8 @@ func TestSalvageWithoutFreelist(t *testing.T) {
 			t.Fatalf("page %d", at/4096)
 		}
 	}
-	if branches < 2 || hosts < 5 {
-		t.Errorf("%d branches were tried, and %d hosts have lost their row", branches, hosts)
-	}
+	assert.True(t, branches >= 2 && hosts >= 5, "%d branches were tried, and %d hosts have lost their row", branches,
+		hosts)
 }
 
 // TestSalvageVersions: of the rows of unknown commits the latest counts, in whatever order they are found, and the URLs
@@ -257,20 +248,16 @@ func TestSalvageVersions(t *testing.T) {
 				}
 			}
 			for name, k := range keys {
-				if got := g.rows.Tx.Bucket([]byte(name)).Get(k); !bytes.Equal(got, versions[2][name]) {
-					t.Errorf("%v: the row of bucket %s is not the latest", order, name)
-				}
+				assert.True(t, bytes.Equal(g.rows.Tx.Bucket([]byte(name)).Get(k), versions[2][name]),
+					"%v: the row of bucket %s is not the latest", order, name)
 			}
 			return g.err
 		})
-		if err != nil || !a.old[1] {
-			t.Errorf("%v: %v, old: %v", order, err, a.old)
-		}
+		assert.True(t, err == nil && a.old[1], "%v: %v, old: %v", order, err, a.old)
 		must.Do(t, s.db.View(func(tx *txn) error {
 			var r hostRow
-			if !r.decode(1, versions[0][string(bucketHost)]) || !a.isOld(tx, &r) || r.next < 128 || r.next > 150 {
-				t.Errorf("the URLs of the host end with %d", r.next)
-			}
+			assert.True(t, r.decode(1, versions[0][string(bucketHost)]) && a.isOld(tx, &r) && r.next >= 128 &&
+				r.next <= 150, "the URLs of the host end with %d", r.next)
 			return nil
 		}))
 	}
@@ -294,22 +281,16 @@ func TestSalvageRefuses(t *testing.T) {
 		must.Do(t, os.WriteFile(path, b, 0o600))
 		return path
 	}
-	if _, err := Salvage(t.Context(), write(good), filepath.Dir(write(good)), SalvageOptions{}); !errors.Is(err,
-		os.ErrExist) {
-		t.Errorf("where a database is: %v", err)
-	}
+	assert.Fails(Salvage(t.Context(), write(good), filepath.Dir(write(good)), SalvageOptions{}))(t, os.ErrExist,
+		"where a database")
 	dir := t.TempDir()
-	if _, err := Salvage(t.Context(), write(make([]byte, 9<<12)), dir, SalvageOptions{}); !errors.Is(err,
-		ErrNotDatabase) {
-		t.Errorf("no database: %v", err)
-	}
+	assert.Fails(Salvage(t.Context(), write(make([]byte, 9<<12)), dir, SalvageOptions{}))(t, ErrNotDatabase,
+		"no database")
 	s := goldenStore(t)
 	must.Do(t, s.db.Update(func(tx *txn) error {
 		return tx.Bucket(bucketMark).Put([]byte(markLog), LogPosition{Number: 1}.encode())
 	}))
-	if _, err := Salvage(t.Context(), write(readFile(t, s.Path())), dir, SalvageOptions{}); !errors.Is(err, ErrShard) {
-		t.Errorf("a shard: %v", err)
-	}
+	assert.Fails(Salvage(t.Context(), write(readFile(t, s.Path())), dir, SalvageOptions{}))(t, ErrShard, "a shard")
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("%v is left, %v", left, err)
 	}
@@ -327,12 +308,8 @@ func TestSalvageOlder(t *testing.T) {
 			t.Fatalf("byte %d: %v", at, err)
 		}
 		s, err := Open(filepath.Join(dir, "new"), Options{ReadOnly: true})
-		if err != nil {
-			t.Fatalf("byte %d: %v", at, err)
-		}
-		if err := s.Check(context.Background(), func(f Finding) { t.Errorf("byte %d: %s", at, f.Text) }); err != nil {
-			t.Fatalf("byte %d: %v", at, err)
-		}
+		must.Do(t, err, "byte", at)
+		must.Do(t, s.Check(context.Background(), func(f Finding) { t.Errorf("byte %d: %s", at, f.Text) }), "byte", at)
 		must.Do(t, s.Close())
 	}
 }
@@ -356,9 +333,7 @@ func TestEmptyLeaf(t *testing.T) {
 			t.Errorf("page %d without its rows: %+v", at/4096, report)
 		}
 	}
-	if leaves < 10 {
-		t.Errorf("%d leaves", leaves)
-	}
+	assert.AtLeast(t, leaves, 10, "leaves")
 }
 
 // TestSalvageLostRow: of a host whose row is lost, the URLs outside of the row are brought over, with their outcomes,
@@ -404,9 +379,7 @@ func TestSalvageLostRow(t *testing.T) {
 			t.Errorf("%s is %+v, was %+v", u, h, w)
 		}
 	}
-	if len(got) < 64 || report.Hosts != 1 {
-		t.Errorf("%d URLs, %+v", len(got), report)
-	}
+	assert.True(t, len(got) >= 64 && report.Hosts == 1, "%d URLs, %+v", len(got), report)
 	if v, err := again.Mark("moves"); err != nil || len(v) != 1 || v[0] != 84 {
 		t.Errorf("the mark is %v, %v", v, err)
 	}

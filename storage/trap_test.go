@@ -2,10 +2,10 @@ package storage
 
 import (
 	"fmt"
-	"reflect"
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -35,9 +35,7 @@ func TestHostURLs(t *testing.T) {
 		}
 	}
 	want := []TrapCount{{Reason: TrapHostURLs, Count: 102, Samples: numbered("large.example", 100, 103)}}
-	if got := mustTraps(t, s, 1); !reflect.DeepEqual(got, want) {
-		t.Errorf("traps are %+v, want %+v", got, want)
-	}
+	assert.Deep(t, mustTraps(t, s, 1), want, "traps")
 	if got := mustTraps(t, s, 2); got != nil {
 		t.Errorf("traps of the small host: %+v", got)
 	}
@@ -52,9 +50,7 @@ func TestLimitsChangeNothingStored(t *testing.T) {
 	for _, limit := range []int{0, 10} {
 		s := mustOpen(t, dir, Options{NoSync: true, MaxHostURLs: limit, MaxQueries: limit})
 		mustCommit(t, s, &Batch{Found: found(t, s, texts("https://host.example/p?%d", 0, 50+limit)...)})
-		if got := s.Counters().URLs; got != 50 {
-			t.Errorf("limit %d: %d URLs, want 50", limit, got)
-		}
+		assert.Equal(t, s.Counters().URLs, 50, "limit", limit, "URLs")
 		checkClean(t, s)
 		mustClose(t, s)
 	}
@@ -71,14 +67,11 @@ func TestQueries(t *testing.T) {
 	}
 	added := s.Counters().URLs
 	traps := mustTraps(t, s, 1)
-	if len(traps) != 1 || traps[0].Reason != TrapQueries || added < 140 || added > 160 {
-		t.Errorf("%d URLs, traps %+v", added, traps)
-	}
+	assert.True(t, len(traps) == 1 && traps[0].Reason == TrapQueries && added >= 140 && added <= 160,
+		"%d URLs, traps %+v", added, traps)
 	seed := Batch{Found: found(t, s, "https://host.example/search?q=seed")}
 	seed.Found[0].Seed = true
-	if r := mustCommit(t, s, &seed); r.Added != 1 {
-		t.Errorf("a seed was refused: %+v", r)
-	}
+	assert.Equal(t, mustCommit(t, s, &seed).Added, 1, "a seed was refused")
 }
 
 // TestTallyNeverTooHigh compares tallies with full counts, and checks that a key with more than its
@@ -101,9 +94,8 @@ func TestTallyNeverTooHigh(t *testing.T) {
 			}
 		}
 	}
-	if len(small) > 8 || small.count(0) < 20_000/4-20_000/9 {
-		t.Errorf("a quarter of the stream counts as %d: %v", small.count(0), small)
-	}
+	assert.True(t, len(small) <= 8 && small.count(0) >= 20_000/4-20_000/9, "a quarter of the stream counts as %d: %v",
+		small.count(0), small)
 }
 
 // TestSessions: one variant of a URL is stored; URLs without a session id, redirects among the
@@ -132,23 +124,19 @@ func TestSessions(t *testing.T) {
 		}
 		for i, step := range steps {
 			r := mustCommit(t, s, &Batch{Found: []Found{step.found}})
-			if r.Added != step.added || r.Trapped != step.trapped {
-				t.Errorf("spilled %t, step %d: %d added, %d trapped; want %d and %d", spilled, i, r.Added, r.Trapped,
-					step.added, step.trapped)
-			}
+			assert.True(t, r.Added == step.added && r.Trapped == step.trapped,
+				"spilled %t, step %d: %d added, %d trapped; want %d and %d", spilled, i, r.Added, r.Trapped, step.added,
+				step.trapped)
 			if spilled { // each step meets those before it in the url and seen buckets
 				mustCommit(t, s, &Batch{Found: found(t, s, numbered("host.example", 100*i, 100*i+80)...)})
 			}
 			checkClean(t, s)
 		}
 		want := []TrapCount{{Reason: TrapSession, Count: 2, Samples: []string{two}}}
-		if got := mustTraps(t, s, 1); !reflect.DeepEqual(got, want) {
-			t.Errorf("traps are %+v, want %+v", got, want)
-		}
+		assert.Deep(t, mustTraps(t, s, 1), want, "traps")
 		head, _, err := s.LookupSession(parse(t, one), "/page")
-		if err != nil || head.Ordinal != 0 || head.RequestURI != "/page;sid=1" || head.Stripped != "/page" {
-			t.Errorf("lookup of the first variant: %+v, %v", head, err)
-		}
+		assert.True(t, err == nil && head.Ordinal == 0 && head.RequestURI == "/page;sid=1" && head.Stripped == "/page",
+			"lookup of the first variant: %+v, %v", head, err)
 		if u, err := s.URL(1, 0); err != nil || u.String() != one {
 			t.Errorf("the URL to fetch is %s, %v, want %s", u, err, one)
 		}
@@ -186,9 +174,7 @@ func TestSameContent(t *testing.T) {
 		t.Errorf("the first page again: %+v", r)
 	}
 	traps := mustTraps(t, s, 1)
-	if len(traps) != 1 || traps[0].Reason != TrapSameContent || traps[0].Count != 4 {
-		t.Errorf("traps are %+v", traps)
-	}
+	assert.True(t, len(traps) == 1 && traps[0].Reason == TrapSameContent && traps[0].Count == 4, "traps are %+v", traps)
 }
 
 // TestRefusedByWorkers: the URLs that workers refuse are counted for known hosts, with samples of
@@ -210,10 +196,6 @@ func TestRefusedByWorkers(t *testing.T) {
 		{Reason: 1, Count: 1, Samples: []string{long[:512]}},
 		{Reason: 4, Count: 2, Samples: []string{"https://host.example/1800/1"}},
 	}
-	if got := mustTraps(t, s, 1); !reflect.DeepEqual(got, want) {
-		t.Errorf("traps are %+v, want %+v", got, want)
-	}
-	if s.Counters().Hosts != 1 {
-		t.Errorf("%d hosts", s.Counters().Hosts)
-	}
+	assert.Deep(t, mustTraps(t, s, 1), want, "traps")
+	assert.Equal(t, s.Counters().Hosts, 1, "hosts")
 }

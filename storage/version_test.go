@@ -17,6 +17,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -60,9 +61,7 @@ func TestVersion1(t *testing.T) {
 	checkClean(t, s)
 	readVersion1(t, s)
 	mustClose(t, s)
-	if !bytes.Equal(before, readFile(t, filepath.Join(dir, FileName))) {
-		t.Fatal("reading changed the file")
-	}
+	must.True(t, bytes.Equal(before, readFile(t, filepath.Join(dir, FileName))), "reading changed the file")
 
 	s = mustOpen(t, dir, Options{MaxHostURLs: 70})
 	defer func() { mustClose(t, s) }()
@@ -72,9 +71,8 @@ func TestVersion1(t *testing.T) {
 		t.Fatalf("versions of file and rows before the first commit: %d", versions)
 	}
 	mustCommit(t, s, &Batch{Found: found(t, s, numbered("www.example.com", 60, 80)...)})
-	if versions := rowVersions(t, s); versions != [3]uint32{6, 4, 1} {
-		t.Errorf("versions of file and rows after a commit that touches host 1: %d", versions)
-	}
+	assert.Equal(t, rowVersions(t, s), [3]uint32{6, 4, 1},
+		"versions of file and rows after a commit that touches host 1")
 	checkClean(t, s)
 	if traps, err := s.Traps(1); err != nil || len(traps) != 1 || traps[0].Reason != TrapHostURLs ||
 		traps[0].Count != 10 {
@@ -102,14 +100,12 @@ func TestVersion2(t *testing.T) {
 	if got := r.Hosts[0]; got.Recrawls != 1 || got.NextRecrawl != uint32(recrawl.Due.Unix()) || got.Due != 0 {
 		t.Errorf("touched: %+v", got)
 	}
-	if versions := rowVersions(t, s); versions != [3]uint32{6, 4, 2} {
-		t.Errorf("versions of file and rows after a commit that touches host 1: %d", versions)
-	}
+	assert.Equal(t, rowVersions(t, s), [3]uint32{6, 4, 2},
+		"versions of file and rows after a commit that touches host 1")
 	checkClean(t, s)
 	h, err := s.Heads(HeadsRequest{Host: 1, Recrawls: 5, Now: someTime.Add(time.Hour)})
-	if err != nil || len(h.Recrawls) != 1 || h.Recrawls[0].Ordinal != 5 || h.Recrawls[0].Last.Simhash != 9 {
-		t.Errorf("recrawls: %+v, %v", h.Recrawls, err)
-	}
+	assert.True(t, err == nil && len(h.Recrawls) == 1 && h.Recrawls[0].Ordinal == 5 && h.Recrawls[0].Last.Simhash == 9,
+		"recrawls: %+v, %v", h.Recrawls, err)
 }
 
 // TestVersion3 does the same with a file of version 3, in which no URL could be deleted and none had
@@ -126,9 +122,7 @@ func TestVersion3(t *testing.T) {
 
 	s = mustOpen(t, dir, Options{})
 	defer func() { mustClose(t, s) }()
-	if to, err := s.PurgeRange(1, 0); to != 1<<64-1 || err != nil {
-		t.Errorf("range of fingerprints to clear ends at %x, %v", to, err)
-	}
+	assert.Returns(s.PurgeRange(1, 0))(t, 1<<64-1, "range of fingerprints to clear ends at")
 	before := s.Counters().URLs
 	mustCommit(t, s, &Batch{Purges: []Purge{{Host: 1, Below: 20, To: 1<<64 - 1}}})
 	if versions := rowVersions(t, s); versions != [3]uint32{6, 4, 3} || s.Counters().URLs != before-20 {
@@ -148,24 +142,18 @@ func TestVersion4(t *testing.T) {
 	var rows, after bytes.Buffer
 	must.Do(t, s.WriteRows(&rows))
 	mustClose(t, s)
-	if !bytes.Equal(before, readFile(t, filepath.Join(dir, FileName))) {
-		t.Fatal("reading changed the file")
-	}
+	must.True(t, bytes.Equal(before, readFile(t, filepath.Join(dir, FileName))), "reading changed the file")
 
 	left := filepath.Join(dir, FileName+".upgrade")
 	must.Do(t, os.WriteFile(left, []byte("left"), 0o600))
 	s = mustOpen(t, dir, Options{})
 	defer mustClose(t, s)
-	if _, err := os.Stat(left); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the copy is still there: %v", err)
-	}
+	assert.Fails(os.Stat(left))(t, fs.ErrNotExist, "the copy is still there")
 	checkClean(t, s)
 	must.Do(t, s.WriteRows(&after))
 	want := strings.Replace(rows.String(), "76657273696f6e 00000004\n", "76657273696f6e 00000006\n", 1)
 	want = strings.Replace(want, "meta 76", "meta 73756d73 00000006\nmeta 76", 1)
-	if after.String() != want {
-		t.Errorf("the rows are not the same:\n%s\nwant\n%s", after.String(), want)
-	}
+	assert.Equal(t, after.String(), want, "the rows are not the same")
 	mustCommit(t, s, &Batch{Done: []Done{{Host: 1, Ordinal: 60, Outcome: Outcome{State: Fetched, At: someTime}}}})
 	checkClean(t, s)
 }
@@ -189,9 +177,7 @@ func TestVersion5(t *testing.T) {
 	for _, row := range []string{"73756d73", "76657273696f6e"} {
 		want = strings.Replace(want, "meta "+row+" 00000005\n", "meta "+row+" 00000006\n", 1)
 	}
-	if after.String() != want {
-		t.Errorf("the rows are not the same:\n%s\nwant\n%s", after.String(), want)
-	}
+	assert.Equal(t, after.String(), want, "the rows are not the same")
 	f := found(t, s, "http://new.example/from")
 	f[0].From = SeedRef{ID: seedIDOf("http://a.example/"), Outside: 1}
 	mustCommit(t, s, &Batch{Found: f})
@@ -204,13 +190,10 @@ func TestVersion5(t *testing.T) {
 func readVersion1(t *testing.T, s *Store) {
 	t.Helper()
 	head, _, err := s.Lookup(parse(t, "http://[2001:db8::1]:8080/a?b=c"))
-	if err != nil || head.Priority != -5 || head.Redirects != 3 || head.Last.State != Retrying {
-		t.Errorf("URL of version 1: %+v, %v", head, err)
-	}
+	assert.True(t, err == nil && head.Priority == -5 && head.Redirects == 3 && head.Last.State == Retrying,
+		"URL of version 1: %+v, %v", head, err)
 	h, err := s.Heads(HeadsRequest{Host: 2, Due: 5, Queued: 5, Now: someTime.Add(2 * time.Hour)})
-	if err != nil || len(h.Due) != 1 || len(h.Queued) != 0 {
-		t.Errorf("heads of version 1: %+v, %v", h, err)
-	}
+	assert.True(t, err == nil && len(h.Due) == 1 && len(h.Queued) == 0, "heads of version 1: %+v, %v", h, err)
 	if traps, err := s.Traps(2); err != nil || traps != nil {
 		t.Errorf("traps of version 1: %+v, %v", traps, err)
 	}
@@ -246,9 +229,7 @@ func TestVersion1Priorities(t *testing.T) {
 	b = Batch{Found: found(t, s, numbered("host.example", 3, 6)...)}
 	b.Found[1].Priority, b.Found[2].Priority = 7, 8
 	want := HostChange{Host: 1, Tail: 6, Backlog: Backlog{Queued: 4, Due: 2, NextDue: 1}, URLs: 6}
-	if r := mustCommit(t, s, &b); r.Hosts[0] != want {
-		t.Errorf("touched: %+v", r.Hosts)
-	}
+	assert.Equal(t, mustCommit(t, s, &b).Hosts[0], want, "touched")
 	checkClean(t, s)
 	if queued, due := headOrdinals(t, s); queued != "0 1 2 3" || due != "5 4" {
 		t.Errorf("queued %s, due %s", queued, due)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -44,15 +45,11 @@ func TestWalkSeesEveryURLOnce(t *testing.T) {
 				return nil
 			}))(t)
 		}
-		if len(got) != len(want) {
-			t.Errorf("pages of %d: %d URLs, want %d", page, len(got), len(want))
-		}
+		assert.Equal(t, len(got), len(want), "pages of", page, "URLs")
 	}
 	failure := errors.New("no")
-	if _, err := s.Walk(context.Background(), Position{}, 0, func(*Located) error { return failure }); !errors.Is(err,
-		failure) {
-		t.Errorf("error is %v", err)
-	}
+	assert.Fails(s.Walk(context.Background(), Position{}, 0, func(*Located) error { return failure }))(t, failure,
+		"error")
 }
 
 // TestWalkByState skips hosts without a URL in a state, and stops while it does.
@@ -97,21 +94,15 @@ func TestWalkByState(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(got) < 4 || rounds < 3 {
-		t.Errorf("in %d rounds the walk takes %v", rounds, got)
-	}
+	assert.True(t, len(got) >= 4 && rounds >= 3, "in %d rounds the walk takes %v", rounds, got)
 }
 
 func TestParsePosition(t *testing.T) {
 	for _, p := range []Position{{}, {1, 2}, {1<<32 - 1, 1<<32 - 1}} {
-		if got, err := ParsePosition(p.String()); err != nil || got != p {
-			t.Errorf("%v came back as %v, %v", p, got, err)
-		}
+		assert.Returns(ParsePosition(p.String()))(t, p, "came back as")
 	}
 	for _, bad := range []string{"1", "1.", ".2", "1.2.3", "a.b", "-1.2", "1.+2", "99999999999.1", "1.2 "} {
-		if p, err := ParsePosition(bad); err == nil {
-			t.Errorf("%q was read as %v", bad, p)
-		}
+		assert.Fails(ParsePosition(bad))(t, nil, bad, "was read as")
 	}
 }
 
@@ -138,9 +129,8 @@ func TestNames(t *testing.T) {
 			got = append(got, name)
 			return nil
 		})
-		if err != nil || strings.Join(got, " ") != tt.want {
-			t.Errorf("under %q after %q: %v, %v, want %s", tt.under, tt.after, got, err, tt.want)
-		}
+		assert.True(t, err == nil && strings.Join(got, " ") == tt.want, "under %q after %q: %v, %v, want %s", tt.under,
+			tt.after, got, err, tt.want)
 	}
 }
 
@@ -162,9 +152,7 @@ func TestNamesInSteps(t *testing.T) {
 	}
 	slices.Sort(got)
 	slices.Sort(names)
-	if !slices.Equal(got, names) {
-		t.Error("other names than were put in")
-	}
+	assert.Slice(t, got, names, "other names than were put in")
 	n := 0
 	if err := s.Names("", "", func(string, HostID) error { n++; return ErrStop }); err != nil || n != 1 {
 		t.Errorf("%d names after ErrStop, %v", n, err)

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // TestAnyStart: the start ledger can be read to its end with any delays and waits.
@@ -19,9 +21,7 @@ func TestAnyStart(t *testing.T) {
 	)
 	rapid.Check(t, func(t *rapid.T) {
 		l, err := Open(dir, "boot", 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		defer l.Close()
 		starts, waits := make(map[string]time.Duration), make(map[string]time.Duration)
 		for i := range rapid.IntRange(1, 20).Draw(t, "lines") {
@@ -34,16 +34,12 @@ func TestAnyStart(t *testing.T) {
 				_, err = l.Append(Start{Host: host, Address: "fe80::1%eth0", At: at, Delay: d,
 					Note: "page,0,,http://" + host + "/"})
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 		}
 		uncommitted, err := Read(dir, 0, "boot", nil)
-		if err != nil || uncommitted.Everyone || uncommitted.End != l.Offset() ||
-			len(uncommitted.Hosts) != len(starts) ||
-			len(uncommitted.Waits) != len(waits) {
-			t.Fatalf("%+v, want %d starts and %d waits (%v)", uncommitted, len(starts), len(waits), err)
-		}
+		must.True(t, err == nil && !uncommitted.Everyone && uncommitted.End == l.Offset() &&
+			len(uncommitted.Hosts) == len(starts) && len(uncommitted.Waits) == len(waits),
+			"%+v, want %d starts and %d waits (%v)", uncommitted, len(starts), len(waits), err)
 		for host, d := range starts {
 			if got := uncommitted.Hosts[host]; d >= 0 && got < d || d < 0 && got >= 0 {
 				t.Fatalf("a delay of %v became %v", d, got)

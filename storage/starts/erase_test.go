@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
@@ -34,9 +35,7 @@ func TestErase(t *testing.T) {
 	path := filepath.Join(dir, FileName)
 	whole := readFile(t, path)
 	before, err := Read(dir, committed, "boot", nil)
-	if err != nil || before.Everyone {
-		t.Fatal(before, err)
-	}
+	must.True(t, err == nil && !before.Everyone, "%v %v", before, err)
 	counted, erased := 0, 0
 	for _, dry := range []bool{true, false} {
 		must.Do(t, Erase(dir, committed, names, dry, func(lines int) error {
@@ -45,29 +44,21 @@ func TestErase(t *testing.T) {
 			}
 			return nil
 		}))
-		if dry && !bytes.Equal(readFile(t, path), whole) {
-			t.Error("a dry run changes the file")
-		}
+		assert.True(t, !dry || bytes.Equal(readFile(t, path), whole), "a dry run changes the file")
 	}
-	if counted != 4 || erased != 4 || names.In(readFile(t, path)) {
-		t.Errorf("%d lines are erased of %d:\n%s", erased, counted, readFile(t, path))
-	}
+	assert.True(t, counted == 4 && erased == 4 && !names.In(readFile(t, path)), "%d lines are erased of %d:\n%s",
+		erased, counted, readFile(t, path))
 	notes := make(map[uint64]string)
 	after, err := Read(dir, committed, "boot", func(offset uint64, s Start) { notes[offset] = s.Note })
-	if err != nil || after.Everyone || after.End != before.End || !after.Ended || after.Died {
-		t.Fatalf("%+v, was %+v: %v", after, before, err)
-	}
-	if len(notes) != 4 || notes[committed] != "page,0,,http://a.test/1" || notes[last] != "page,0,,http://a.test/2" {
-		t.Errorf("requests are %v", notes)
-	}
+	must.True(t, err == nil && !after.Everyone && after.End == before.End && after.Ended && !after.Died,
+		"%+v, was %+v: %v", after, before, err)
+	assert.True(t, len(notes) == 4 && notes[committed] == "page,0,,http://a.test/1" &&
+		notes[last] == "page,0,,http://a.test/2", "requests are %v", notes)
 	for _, host := range []string{"a.test", "c.test"} {
-		if after.Hosts[host] != before.Hosts[host] {
-			t.Errorf("the delay of %s is %v", host, after.Hosts[host])
-		}
+		assert.Equal(t, after.Hosts[host], before.Hosts[host], "the delay of", host)
 	}
-	if len(after.Waits) != 2 || after.Waits["a.test"] != before.Waits["a.test"] {
-		t.Errorf("waits are %v", after.Waits)
-	}
+	assert.True(t, len(after.Waits) == 2 && after.Waits["a.test"] == before.Waits["a.test"], "waits are %v",
+		after.Waits)
 	// A ledger that holds all hosts back still does.
 	for name, text := range map[string]string{
 		"damaged": "amble-starts-1 700 boot\nb.test\n", "no header": "b.test",
@@ -76,9 +67,7 @@ func TestErase(t *testing.T) {
 	} {
 		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 		before := must.Get(Read(dir, 700, "boot", nil))(t)
-		if err := Erase(dir, 700, names, false, func(int) error { return nil }); err != nil {
-			t.Fatal(name, err)
-		}
+		must.Do(t, Erase(dir, 700, names, false, func(int) error { return nil }), name)
 		after, err := Read(dir, 700, "boot", nil)
 		if err != nil || before.Everyone != after.Everyone || name != "torn" && after.End != before.End ||
 			names.In(readFile(t, path)) {

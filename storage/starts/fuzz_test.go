@@ -18,13 +18,10 @@ func FuzzRead(f *testing.F) {
 		must.Do(t, os.WriteFile(filepath.Join(dir, FileName), b, 0o644))
 		last := committed
 		uncommitted := must.Get(Read(dir, committed, "boot", func(offset uint64, s Start) {
-			if offset < last || s.Host == "" {
-				t.Fatalf("line of %+v at %d, behind %d", s, offset, last)
-			}
+			must.True(t, offset >= last && s.Host != "", "line of %+v at %d, behind %d", s, offset, last)
 			last = offset
 		}))(t)
-		if uncommitted.End < committed {
-			t.Fatalf("the next ledger would begin at %d, before the mark %d", uncommitted.End, committed)
-		}
+		must.True(t, uncommitted.End >= committed, "the next ledger would begin at %d, before the mark %d",
+			uncommitted.End, committed)
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/badsync"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/storage"
@@ -83,13 +84,10 @@ func TestReadUncommitted(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			uncommitted, err := Read(writeLedger(t, test.file), test.committed, test.boot, nil)
-			if err != nil || uncommitted.Everyone != test.everyone || !maps.Equal(uncommitted.Hosts, test.hosts) ||
-				uncommitted.End != test.end {
-				t.Errorf("uncommitted requests are %+v, %v, want everyone %t, hosts %v, end %d", uncommitted, err,
-					test.everyone,
-					test.hosts,
-					test.end)
-			}
+			assert.True(t, err == nil && uncommitted.Everyone == test.everyone &&
+				maps.Equal(uncommitted.Hosts, test.hosts) && uncommitted.End == test.end,
+				"uncommitted requests are %+v, %v, want everyone %t, hosts %v, end %d", uncommitted, err, test.everyone,
+				test.hosts, test.end)
 		})
 	}
 }
@@ -123,13 +121,10 @@ func TestReadUncommittedOfADeath(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			uncommitted, err := Read(writeLedger(t, test.file), 0, test.boot, nil)
-			if err != nil || uncommitted.Died != test.died || uncommitted.Ended != test.ended {
-				t.Errorf("died %v, ended %v, %v; want %v, %v", uncommitted.Died, uncommitted.Ended, err,
-					test.died, test.ended)
-			}
-			if strings.Contains(test.file, end) && uncommitted.Everyone != (test.boot == "other") {
-				t.Errorf("every host is held: %v", uncommitted.Everyone)
-			}
+			assert.True(t, err == nil && uncommitted.Died == test.died && uncommitted.Ended == test.ended,
+				"died %v, ended %v, %v; want %v, %v", uncommitted.Died, uncommitted.Ended, err, test.died, test.ended)
+			assert.True(t, !strings.Contains(test.file, end) || uncommitted.Everyone == (test.boot == "other"),
+				"every host is held: %v", uncommitted.Everyone)
 		})
 	}
 }
@@ -142,19 +137,15 @@ func TestLedgerAppendEnd(t *testing.T) {
 	must.Do(t, l.AppendWait(Wait{Host: "a.example", At: someTime, Wait: time.Minute}))
 	var starts int
 	uncommitted, err := Read(dir, 100, "boot", func(uint64, Start) { starts++ })
-	if err != nil || !uncommitted.Ended || uncommitted.Died || uncommitted.Everyone || starts != 1 ||
-		len(uncommitted.Waits) != 1 ||
-		uncommitted.End != l.Offset() {
-		t.Errorf("%+v, %v, %d requests", uncommitted, err, starts)
-	}
+	assert.True(t, err == nil && uncommitted.Ended && !uncommitted.Died && !uncommitted.Everyone && starts == 1 &&
+		len(uncommitted.Waits) == 1 && uncommitted.End == l.Offset(), "%+v, %v, %d requests", uncommitted, err, starts)
 }
 
 func TestReadUncommittedWithoutLedger(t *testing.T) {
 	for _, committed := range []uint64{0, 10} {
 		uncommitted, err := Read(t.TempDir(), committed, "boot", nil)
-		if err != nil || uncommitted.Everyone != (committed > 0) || uncommitted.End != committed {
-			t.Errorf("committed %d: %+v, %v", committed, uncommitted, err)
-		}
+		assert.True(t, err == nil && uncommitted.Everyone == (committed > 0) && uncommitted.End == committed,
+			"committed %d: %+v, %v", committed, uncommitted, err)
 	}
 	dir := t.TempDir()
 	must.Do(t, os.Mkdir(filepath.Join(dir, FileName), 0o755))
@@ -182,9 +173,8 @@ func TestLedgerAppend(t *testing.T) {
 	for n := range 5 {
 		before := l.Offset()
 		offset, err := l.Append(start(n))
-		if err != nil || offset != before || offset >= l.Offset() {
-			t.Fatalf("append: offset %d, %v; %d before, %d after", offset, err, before, l.Offset())
-		}
+		must.True(t, err == nil && offset == before && offset < l.Offset(),
+			"append: offset %d, %v; %d before, %d after", offset, err, before, l.Offset())
 		offsets = append(offsets, offset)
 	}
 	must.Get(l.Append(Start{Host: "unknown.example", At: someTime, Delay: -time.Hour}))(t)
@@ -198,9 +188,7 @@ func TestLedgerAppend(t *testing.T) {
 		t.Errorf("uncommitted requests are %+v, %v, want %v and end %d", uncommitted, err, want, l.Offset())
 	}
 	next := mustLedger(t, dir, uncommitted.End)
-	if next.Offset() != uncommitted.End {
-		t.Errorf("the next ledger begins at %d, want %d", next.Offset(), uncommitted.End)
-	}
+	assert.Equal(t, next.Offset(), uncommitted.End, "the next ledger begins at")
 	if uncommitted, err := Read(dir, uncommitted.End, "boot", nil); err != nil || uncommitted.Everyone ||
 		len(uncommitted.Hosts) > 0 {
 		t.Errorf("a new ledger has uncommitted requests %+v, %v", uncommitted, err)
@@ -260,19 +248,15 @@ func TestLedgerTrim(t *testing.T) {
 		largest = max(largest, l.size)
 		if n%50_000 == 0 && n > 0 {
 			uncommitted, err := Read(dir, open[0], "boot", nil)
-			if err != nil || uncommitted.Everyone || len(uncommitted.Hosts) != window || uncommitted.End != l.Offset() {
-				t.Fatalf("after %d requests %d hosts have uncommitted ones (everyone: %t), %v, want %d", n,
-					len(uncommitted.Hosts),
-					uncommitted.Everyone, err, window)
-			}
+			must.True(t, err == nil && !uncommitted.Everyone && len(uncommitted.Hosts) == window &&
+				uncommitted.End == l.Offset(),
+				"after %d requests %d hosts have uncommitted ones (everyone: %t), %v, want %d", n,
+				len(uncommitted.Hosts), uncommitted.Everyone, err, window)
 		}
 	}
-	if l.base == 0 || largest > ledgerRotate+1<<20 {
-		t.Errorf("the file begins at offset %d and became %d bytes large", l.base, largest)
-	}
-	if l.Offset() < 10<<20 {
-		t.Errorf("offset is %d: it went back", l.Offset())
-	}
+	assert.True(t, l.base != 0 && largest <= ledgerRotate+1<<20,
+		"the file begins at offset %d and became %d bytes large", l.base, largest)
+	assert.AtLeast(t, l.Offset(), 10<<20, "offset it went back")
 }
 
 func TestLedgerTrimKeepsWhatIsOpen(t *testing.T) {
@@ -282,9 +266,7 @@ func TestLedgerTrimKeepsWhatIsOpen(t *testing.T) {
 	for n := 1; err == nil && l.size < ledgerRotate+1000; n++ {
 		_, err = l.Append(start(n))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, committed := range []uint64{0, 49, first, l.Offset() + 1, 1<<64 - 1} {
 		if err := l.Trim(committed); err != nil || l.base != 50 {
 			t.Errorf("trim at offset %d: %v, base %d", committed, err, l.base)
@@ -306,20 +288,15 @@ func TestLedgerAppendFails(t *testing.T) {
 	for ; err == nil; n++ {
 		_, err = l.Append(start(n))
 	}
-	if !errors.Is(err, storage.ErrNoSpace) {
-		t.Fatalf("append on a full disk: %v", err)
-	}
+	must.True(t, errors.Is(err, storage.ErrNoSpace), "append on a full disk: %v", err)
 	whole := readFile(t, filepath.Join(dir, FileName))
 	if !bytes.HasSuffix(whole, []byte("\n")) || bytes.Count(whole, []byte("\n")) != n {
 		t.Errorf("%d lines after %d appends (the last one failed); the file ends in %q",
 			bytes.Count(whole, []byte("\n")), n, whole[len(whole)-10:])
 	}
-	if err := l.begin(l.Offset(), make([]byte, 64<<10)); !errors.Is(err, storage.ErrNoSpace) {
-		t.Errorf("a new file on a full disk: %v", err)
-	}
-	if !bytes.Equal(readFile(t, filepath.Join(dir, FileName)), whole) {
-		t.Error("a failed change of files changed the ledger")
-	}
+	assert.Is(t, l.begin(l.Offset(), make([]byte, 64<<10)), storage.ErrNoSpace, "a new file on a full disk")
+	assert.True(t, bytes.Equal(readFile(t, filepath.Join(dir, FileName)), whole),
+		"a failed change of files changed the ledger")
 	must.Do(t, os.Remove(ballast))
 	must.Do(t, l.begin(l.Offset(), nil))
 	if _, err := l.Append(start(n)); err != nil {
@@ -342,9 +319,8 @@ func TestLedgerWaits(t *testing.T) {
 	var offsets []uint64
 	uncommitted, err := Read(dir, 100, "boot",
 		func(offset uint64, s Start) { offsets = append(offsets, offset) })
-	if err != nil || uncommitted.Everyone || len(uncommitted.Hosts) != 1 || uncommitted.End != l.Offset() {
-		t.Fatalf("uncommitted requests %+v, %v", uncommitted, err)
-	}
+	must.True(t, err == nil && !uncommitted.Everyone && len(uncommitted.Hosts) == 1 && uncommitted.End == l.Offset(),
+		"uncommitted requests %+v, %v", uncommitted, err)
 	for host, want := range map[string]time.Duration{
 		"a.example": time.Hour, "b.example": 2 * time.Millisecond,
 		"c.example": math.MaxInt64 / time.Millisecond * time.Millisecond,
@@ -353,9 +329,7 @@ func TestLedgerWaits(t *testing.T) {
 			t.Errorf("%s: %+v, want %v", host, got, want)
 		}
 	}
-	if len(offsets) != 4 {
-		t.Fatalf("%d requests were read", len(offsets))
-	}
+	must.True(t, len(offsets) == 4, "%d requests were read", len(offsets))
 	for _, offset := range offsets { // each offset is where the ledger can be read from
 		if rest, err := Read(dir, offset, "boot", nil); err != nil || rest.Everyone {
 			t.Errorf("from offset %d: %+v, %v", offset, rest, err)
@@ -368,9 +342,8 @@ func TestLedgerWaitsThatAreNone(t *testing.T) {
 	for _, line := range []string{"wait 1 a.example\n", "wait x a.example 5\n", "wait 1 a.example -5\n",
 		"wait 1 a.example 0\n", "wait 1 a.example 5 more\n"} {
 		uncommitted, err := Read(writeLedger(t, header+line), 0, "boot", nil)
-		if err != nil || !uncommitted.Everyone || len(uncommitted.Waits) > 0 {
-			t.Errorf("%q: %+v, %v; want everyone", line, uncommitted, err)
-		}
+		assert.True(t, err == nil && uncommitted.Everyone && len(uncommitted.Waits) == 0, "%q: %+v, %v; want everyone",
+			line, uncommitted, err)
 	}
 	torn := writeLedger(t, header+"wait 1 a.example 5")
 	if uncommitted, err := Read(torn, 0, "boot", nil); err != nil || uncommitted.Everyone ||
@@ -402,9 +375,7 @@ func TestWaitEndsNoSooner(t *testing.T) {
 func TestGroup(t *testing.T) {
 	dir := t.TempDir()
 	l, err := Open(dir, "boot", 100)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer l.Close()
 	offsets := []uint64{l.Add(start(1)), l.Add(start(2))}
 	var read []uint64
@@ -427,7 +398,5 @@ func TestGroup(t *testing.T) {
 	}
 	_ = l.f.Close()
 	l.f = file
-	if offset, err := l.Append(start(4)); err != nil || offset != before {
-		t.Errorf("the next line is at %d, want %d: %v", offset, before, err)
-	}
+	assert.Returns(l.Append(start(4)))(t, before, "the next line is at")
 }

@@ -3,6 +3,8 @@ package arena
 import (
 	"bytes"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // TestArena: copies are unchanged until reset, and the memory of one large transaction is not kept
@@ -16,9 +18,8 @@ func TestArena(t *testing.T) {
 			copies = append(copies, take(bytes.Repeat([]byte{byte(n)}, chunk/8-n)))
 		}
 		for n, c := range copies {
-			if len(c) != chunk/8-n || c[0] != byte(n) || c[len(c)-1] != byte(n) || cap(c) != len(c) {
-				t.Fatalf("round %d: copy %d is not what it was", round, n)
-			}
+			must.True(t, len(c) == chunk/8-n && c[0] == byte(n) && c[len(c)-1] == byte(n) && cap(c) == len(c),
+				"round %d: copy %d is not what it was", round, n)
 		}
 		a.Reset()
 		take([]byte("small"))

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
@@ -67,16 +68,14 @@ func TestNames(t *testing.T) {
 					}
 				}
 				hosts := n.New()
-				if !slices.IsSortedFunc(hosts, func(a, b Host) int { return strings.Compare(a.Key, b.Key) }) {
-					t.Fatalf("seed %d: %v are not in the order of their keys", seed, hosts)
-				}
+				must.True(t, slices.IsSortedFunc(hosts, func(a, b Host) int { return strings.Compare(a.Key, b.Key) }),
+					"seed %d: %v are not in the order of their keys", seed, hosts)
 				for _, h := range hosts {
 					tx[h.Key] = h.ID
 				}
 			}
-			if len(n.Added()) != len(model)-len(committed) || len(tx) != len(model) {
-				t.Fatalf("seed %d: %d hosts added, %d in the index, want %d", seed, len(n.Added()), len(tx), len(model))
-			}
+			must.True(t, len(n.Added()) == len(model)-len(committed) && len(tx) == len(model),
+				"seed %d: %d hosts added, %d in the index, want %d", seed, len(n.Added()), len(tx), len(model))
 			if fails {
 				n.Forget()
 				continue

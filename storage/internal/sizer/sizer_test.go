@@ -3,6 +3,8 @@ package sizer
 import (
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
 )
 
 // slowStore is a store in virtual time: how much a commit of a number of items changes, and how long
@@ -64,16 +66,13 @@ func TestSizerOfSlowDisk(t *testing.T) {
 				long++
 			}
 		}
-		if long > 1 || p.Items() >= before/2 {
-			t.Errorf("%v pages an item: %d long commits, and a batch size of %d, %d before", pagesEach, long,
-				p.Items(), before)
-		}
+		assert.True(t, long <= 1 && p.Items() < before/2,
+			"%v pages an item: %d long commits, and a batch size of %d, %d before", pagesEach, long, p.Items(), before)
 		for range 120 {
 			slowStore{pagesEach: pagesEach, rate: quietDisk}.commit(&p, p.Items())
 		}
-		if p.Items() < before*8/9 {
-			t.Errorf("%v pages an item: a batch size of %d on a quiet disk, %d before", pagesEach, p.Items(), before)
-		}
+		assert.AtLeast(t, p.Items(), before*8/9, pagesEach, "pages an item: a batch size of on a quiet disk", before,
+			"before")
 	}
 }
 
@@ -84,9 +83,7 @@ func TestSizerOfSlowSyncs(t *testing.T) {
 	for range 200 {
 		slowStore{pagesEach: 0.1, rate: quietDisk, wait: 400 * time.Millisecond}.commit(&p, p.Items())
 	}
-	if p.Items() < 15_000 {
-		t.Errorf("batch size %d, want at least 15,000", p.Items())
-	}
+	assert.AtLeast(t, p.Items(), 15_000, "batch size")
 }
 
 // TestSizerOfSmallCommits: commits of few items, which change much for each, do not shrink the
@@ -98,9 +95,7 @@ func TestSizerOfSmallCommits(t *testing.T) {
 		p.Committed(0, 1<<30, time.Second)
 		p.Committed(10, 0, time.Second)
 	}
-	if got := p.Items(); got != firstItems {
-		t.Errorf("batch size %d, want %d", got, firstItems)
-	}
+	assert.Equal(t, p.Items(), firstItems, "batch size")
 }
 
 // TestSizerGrowsByLargeCommits: after a slow time, small commits say nothing about large ones.
@@ -111,9 +106,7 @@ func TestSizerGrowsByLargeCommits(t *testing.T) {
 	for range 100 {
 		slowStore{pagesEach: 1, rate: quietDisk}.commit(&p, 10)
 	}
-	if p.Items() != slow {
-		t.Errorf("batch size %d after small commits, %d before", p.Items(), slow)
-	}
+	assert.Equal(t, p.Items(), slow, "batch size after small commits before")
 }
 
 // TestSizerOfCheapItems: a list in the order of its hosts is in large batches soon.
@@ -122,9 +115,7 @@ func TestSizerOfCheapItems(t *testing.T) {
 	for range 4 {
 		slowStore{pagesEach: 0.03, rate: quietDisk}.commit(&p, p.Items())
 	}
-	if p.Items() != mostItems {
-		t.Errorf("batch size %d after 4 commits, want %d", p.Items(), mostItems)
-	}
+	assert.Equal(t, p.Items(), mostItems, "batch size after 4 commits")
 }
 
 // TestSizerOfBusyDisk: a store that meets a busy disk at its start grows its batches to what takes
