@@ -40,9 +40,10 @@ func (k CommandKind) String() string { return [...]string{"pause", "resume", "de
 // commands are what the operator wants of hosts whose last state a load may not bring.
 type commands struct {
 	*base
-	results *results
-	pending map[storage.HostID]*pendingCommands
-	drops   map[storage.HostID]*drop
+	results  *results
+	recrawls *recrawlPlan
+	pending  map[storage.HostID]*pendingCommands
+	drops    map[storage.HostID]*drop
 }
 
 // Control applies a command. stored is the host as committed. records are the robots records of its
@@ -237,7 +238,9 @@ func (c *commands) dropQueue(h *host, q *originQueue, d *drop, now time.Time) {
 	}
 	for i := range dropped {
 		h.active.busy.Add(dropped[i].Ordinal)
-		c.results.recordOutcome(h, &dropped[i], DropOutcome(now))
+		o := DropOutcome(now)
+		c.recrawls.keepHistory(h, &dropped[i], &o)
+		c.results.recordOutcome(h, &dropped[i], o)
 	}
 }
 

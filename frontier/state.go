@@ -102,7 +102,7 @@ func newScheduler(b *base) *scheduler {
 	s.leases = &leases{base: b, lanes: s.lanes, out: make(map[uint64]*outstanding)}
 	s.matches = &matches{base: b, leases: s.leases, work: matchWork}
 	s.commands = &commands{
-		base: b, results: s.results,
+		base: b, results: s.results, recrawls: s.recrawls,
 		pending: make(map[storage.HostID]*pendingCommands), drops: make(map[storage.HostID]*drop),
 	}
 	return s

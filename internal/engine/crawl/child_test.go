@@ -15,6 +15,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/requestlog"
+	"github.com/amble-crawler/amble/internal/engine/sweep"
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/rules/optout"
 	"github.com/amble-crawler/amble/internal/rules/recrawl"
@@ -47,6 +48,7 @@ type childConfig struct {
 	Requisites bool
 	CAFile     string // the authorities of a web with TLS
 	OptsOut    string // a host that the child opts out, once, when optOutFile is there
+	Drops      string // a part of URLs that the child leaves out as soon as it runs; it makes droppedFile then
 	Kills      string // the end of the URLs that kill the child when they have been answered; empty: none
 	// Requests is how many of them the child makes before it ends; 0: that does not end it. Ahead is how far its
 	// clock is ahead.
@@ -107,6 +109,9 @@ func crawlAsChild(dir string, c childConfig) error {
 	if c.OptsOut != "" {
 		go optOutAsChild(e, dir, c.OptsOut)
 	}
+	if c.Drops != "" {
+		go dropAsChild(e, dir, c.Drops)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	if c.Requests > 0 {
@@ -145,6 +150,28 @@ func optOutAsChild(e *Engine, dir, host string) {
 	}
 	if e.AddOptOut(context.Background(), optout.Entry{Scope: optout.ScopeHost, Value: host, At: time.Now()}) == nil {
 		_ = os.Remove(path)
+	}
+}
+
+// droppedFile is there when a child has left out what it is to leave out, and what an earlier one was to.
+const droppedFile = "dropped"
+
+// dropAsChild leaves URLs out.
+func dropAsChild(e *Engine, dir, part string) {
+	s := sweep.Selection{Drop: true, Contains: part}
+	for {
+		_, err := e.Retry(context.Background(), s, func(sweep.Retried) error { return nil })
+		for left := err == nil; left; time.Sleep(time.Millisecond) {
+			m, wrong := e.store.Marks(sweep.MarkRetry)
+			left = wrong != nil || len(m) > 0
+		}
+		if err == nil {
+			_ = os.WriteFile(filepath.Join(dir, droppedFile), nil, 0o600)
+		}
+		if !errors.Is(err, ErrNotRunning) {
+			return
+		}
+		time.Sleep(time.Millisecond) // it does not run yet
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/rules/recrawl"
 	"github.com/amble-crawler/amble/internal/rules/wall"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
@@ -193,7 +194,7 @@ func (s *Source) Exclusion() *Sweep {
 		default:
 			return storage.Done{}, false
 		}
-		o.History = l.Last.History
+		o.History = recrawl.History(l.Last.History).Defer(0)
 		return changeTo(l, states, o), true
 	}
 	return x

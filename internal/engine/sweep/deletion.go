@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
-	"github.com/amble-crawler/amble/internal/rules/recrawl"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -52,9 +51,7 @@ const forgetPage = 500
 func (p *Step) forget(store deletionStore, host storage.HostID, from, below uint32) (err error) {
 	for err == nil && from < below {
 		from, err = store.URLs(host, from, int(min(forgetPage, below-from)), func(u storage.Head) {
-			if h := recrawl.History(u.Last.History); u.Last.State != storage.Retrying && !u.Last.Due.IsZero() {
-				p.Forgotten = append(p.Forgotten, PlannedPage{h, recrawl.ImportanceOf(u.Priority, u.Depth)})
-			}
+			p.Forgotten = forget(p.Forgotten, &u, storage.Outcome{})
 		})
 	}
 	return err

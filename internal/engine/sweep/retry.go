@@ -13,7 +13,6 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/inspect"
-	"github.com/amble-crawler/amble/internal/rules/recrawl"
 	"github.com/amble-crawler/amble/internal/rules/seeds"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -226,7 +225,7 @@ func NewRetry(s hostFinder, c Command, lifts []Lift, set func() *seeds.Set) (*Re
 			return storage.Done{}, false
 		}
 		if r.leaves() {
-			return r.leaveOut(l, now), true
+			return changeTo(l, r.states, frontier.LeaveOut(l.Last, now)), true
 		}
 		d := PutBack(l.Host.ID, &l.Head, now)
 		if len(r.lost) > 0 {
@@ -247,14 +246,6 @@ func NewRetry(s hostFinder, c Command, lifts []Lift, set func() *seeds.Set) (*Re
 
 // leaves reports whether it leaves URLs out.
 func (r *Retry) leaves() bool { return r.command.Selection != nil && r.command.Selection.Drop }
-
-// leaveOut leaves a URL out, and takes it off the recrawl plan.
-func (r *Retry) leaveOut(l *storage.Located, now time.Time) storage.Done {
-	if h := recrawl.History(l.Last.History); h.Planned() {
-		r.forgotten = append(r.forgotten, PlannedPage{h, recrawl.ImportanceOf(l.Priority, l.Depth)})
-	}
-	return changeTo(l, r.states, frontier.LeaveOut(l.Last, now))
-}
 
 // Begin makes it the n-th retry and returns its sweep. The end is logged.
 func (r *Retry) Begin(n uint64, log *slog.Logger) *Sweep { return r.withMark(RetryMark(n), log) }

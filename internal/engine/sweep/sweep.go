@@ -159,6 +159,7 @@ func (s *Sweep) Walk(
 		if s.states.Has(l.Last.State) {
 			if d, ok := s.examine(log, l, now); ok {
 				done = append(done, d)
+				s.forgotten = forget(s.forgotten, &l.Head, d.Outcome)
 			}
 		}
 		return ctx.Err()
@@ -222,6 +223,14 @@ type Superseded struct {
 type PlannedPage struct {
 	History    recrawl.History
 	Importance recrawl.Importance
+}
+
+// forget adds a page to a list if a new outcome takes it off the recrawl plan.
+func forget(to []PlannedPage, u *storage.Head, after storage.Outcome) []PlannedPage {
+	if h := recrawl.History(u.Last.History); h.Planned() && !recrawl.History(after.History).Planned() {
+		to = append(to, PlannedPage{h, recrawl.ImportanceOf(u.Priority, u.Depth)})
+	}
+	return to
 }
 
 // payloadStore finds the responses that hold bodies.

@@ -83,9 +83,9 @@ func (h History) awaited() float64 {
 	return levelSeconds(h[0] - deferred)
 }
 
-// deferBy returns the history after an attempt that failed, at a time in seconds after the one
+// Defer returns the history after an attempt that failed, at a time in seconds after the one
 // before. The page is no longer planned.
-func (h History) deferBy(seconds float64) History {
+func (h History) Defer(seconds float64) History {
 	switch {
 	case h.isPlain():
 		h[0] = plainUnplanned

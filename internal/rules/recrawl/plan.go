@@ -210,7 +210,7 @@ func (v *Visit) elapsed() History {
 	if !v.Memory.At.IsZero() {
 		since = v.At.Sub(v.Memory.At).Seconds()
 	}
-	return v.Memory.History.deferBy(since)
+	return v.Memory.History.Defer(since)
 }
 
 // forget subtracts a page from census and site. If its visit was brought forward, forget records
