@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -101,10 +102,9 @@ func TestRanges(t *testing.T) {
 		for _, value := range []string{tt.below, tt.above} {
 			_, err := inFile(t, "", []string{tt.key + "=" + value}, nil)
 			var problems Errors
-			if !errors.As(err, &problems) || problems[0].Key != tt.key || problems[0].Read != value ||
-				problems[0].Message != "want "+tt.allowed {
-				t.Errorf("%s=%s: got %v, want it to say that %s is allowed", tt.key, value, err, tt.allowed)
-			}
+			assert.True(t, errors.As(err, &problems) && problems[0].Key == tt.key && problems[0].Read == value &&
+				problems[0].Message == "want "+tt.allowed, "%s=%s: got %v, want it to say that %s is allowed", tt.key,
+				value, err, tt.allowed)
 		}
 	}
 	for _, s := range settings() {
@@ -124,33 +124,25 @@ const wantPrefix = "# want: "
 // at its end.
 func TestBadFiles(t *testing.T) {
 	paths := must.Get(filepath.Glob("testdata/*.bad.yaml"))(t)
-	if len(paths) < 30 {
-		t.Fatalf("%d bad files, want at least 30", len(paths))
-	}
+	must.True(t, len(paths) >= 30, "%d bad files, want at least 30", len(paths))
 	for _, path := range paths {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			c, err := Load(path, nil, nil)
 			var problems Errors
-			if !errors.As(err, &problems) || c != nil {
-				t.Fatalf("Load = %v, %v; want no Config and Errors", c, err)
-			}
+			must.True(t, errors.As(err, &problems) && c == nil, "Load = %v, %v; want no Config and Errors", c, err)
 			got := strings.ReplaceAll(problems.Error(), filepath.Dir(path)+"/", "")
 			if *record {
 				recordWants(t, path, got)
 				return
 			}
-			if want := wants(t, path); got != want {
-				t.Errorf("messages differ\n got:\n%s\nwant:\n%s", got, want)
-			}
+			assert.Equal(t, got, wants(t, path), "messages differ")
 		})
 	}
 }
 
 func TestGoodFiles(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.good.yaml")
-	if err != nil || len(paths) == 0 {
-		t.Fatal(paths, err)
-	}
+	must.True(t, err == nil && len(paths) != 0, "%v %v", paths, err)
 	for _, path := range paths {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			if _, err := Load(path, nil, nil); err != nil {
@@ -168,9 +160,7 @@ func wants(t *testing.T, path string) string {
 			lines = append(lines, want)
 		}
 	}
-	if len(lines) == 0 {
-		t.Fatalf("%s says nowhere what is expected; want lines that begin with %q", path, wantPrefix)
-	}
+	must.True(t, len(lines) != 0, "%s says nowhere what is expected; want lines that begin with %q", path, wantPrefix)
 	return strings.Join(lines, "\n")
 }
 

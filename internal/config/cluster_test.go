@@ -10,6 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -17,20 +18,14 @@ import (
 func TestClusterPage(t *testing.T) {
 	page := must.Get(os.ReadFile("../../docs/CLUSTER.md"))(t)
 	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(page, -1)
-	if len(blocks) != 3 {
-		t.Fatalf("%d config files", len(blocks))
-	}
+	must.True(t, len(blocks) == 3, "%d config files", len(blocks))
 	embedded, encryption, alone := string(blocks[0][1]), string(blocks[1][1]), string(blocks[2][1])
 	more, ok := strings.CutPrefix(encryption, "cluster:\n")
-	if !ok {
-		t.Fatalf("%s are no settings of a cluster", encryption)
-	}
+	must.True(t, ok, "%s are no settings of a cluster", encryption)
 	for i, text := range []string{embedded, embedded + more, alone} {
 		c, err := inFile(t, text, []string{"cluster.node=machine"}, nil)
-		if err != nil || !c.InCluster() || (c.Cluster.Embed.Listen != "") != (i < 2) ||
-			(c.Cluster.TLSKey != "") != (i == 1) {
-			t.Errorf("file %d: %v", i+1, err)
-		}
+		assert.True(t, err == nil && c.InCluster() && (c.Cluster.Embed.Listen != "") == (i < 2) &&
+			(c.Cluster.TLSKey != "") == (i == 1), "file %d: %v", i+1, err)
 	}
 }
 
@@ -59,13 +54,10 @@ func TestCompose(t *testing.T) {
 			continue
 		}
 		names[c.Cluster.NodeName()] = true
-		if e := c.Cluster.Embed; len(e.Routes) != 3 || c.Cluster.Credentials == "" || c.Cluster.Name != "crawl" {
-			t.Errorf("%s: %+v", name, c.Cluster)
-		}
+		assert.True(t, len(c.Cluster.Embed.Routes) == 3 && c.Cluster.Credentials != "" && c.Cluster.Name == "crawl",
+			"%s: %+v", name, c.Cluster)
 	}
-	if len(names) != 3 {
-		t.Errorf("the nodes are %v", names)
-	}
+	assert.Equal(t, len(names), 3, "the nodes are", names)
 }
 
 // What decides which URLs a crawl has, and what is done with them, is to agree on: a node that changes such a setting
@@ -96,9 +88,7 @@ func TestAgreed(t *testing.T) {
 		return c.Agreed()
 	}
 	agreed := load("crawl.workers", "7")
-	if keys := slices.Sorted(maps.Keys(other)); !slices.Equal(slices.Sorted(maps.Keys(agreed)), keys) {
-		t.Errorf("to agree on are %v, want %v", slices.Sorted(maps.Keys(agreed)), keys)
-	}
+	assert.Slice(t, slices.Sorted(maps.Keys(agreed)), slices.Sorted(maps.Keys(other)), "to agree on")
 	for key, value := range other {
 		for name, text := range load(key, value) {
 			if (text != agreed[name]) != (name == key) {

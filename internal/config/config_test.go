@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"os"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/output/formats"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/fetch"
 	"github.com/amble-crawler/amble/politeness"
@@ -25,19 +25,13 @@ const ipRate = 5
 // TestReferenceEqualsDefaults holds the shipped config.yaml equal to Default, in both directions.
 func TestReferenceEqualsDefaults(t *testing.T) {
 	c, err := Load(reference, nil, nil)
-	if err != nil {
-		t.Fatalf("the shipped config.yaml has problems:\n%v", err)
-	}
+	must.Do(t, err, "the shipped config.yaml has problems")
 	fresh := Default()
 	fresh.file = reference
 	fresh.resolvePaths()
 	for _, s := range settings() {
-		if got := c.origins[s.key]; got.Line == 0 {
-			t.Errorf("%s is not in config.yaml", s.key)
-		}
-		if got, want := s.value(c), s.value(&fresh); !reflect.DeepEqual(got, want) {
-			t.Errorf("%s: config.yaml says %v, the default is %v", s.key, got, want)
-		}
+		assert.Not(t, c.origins[s.key].Line, 0, s.key, "is not in config.yaml")
+		assert.Deep(t, s.value(c), s.value(&fresh), s.key, "config.yaml the default")
 	}
 	// A key in the file that is no setting is an error of Load, so the other direction has been
 	// checked too.
@@ -75,9 +69,7 @@ func TestReferenceSaysTheRanges(t *testing.T) {
 			}
 		}
 	}
-	if checked < 10 {
-		t.Errorf("%d ranges are compared", checked)
-	}
+	assert.AtLeast(t, checked, 10, "ranges are compared")
 }
 
 func TestDefaultsPassTheirOwnCheck(t *testing.T) {
@@ -85,21 +77,15 @@ func TestDefaultsPassTheirOwnCheck(t *testing.T) {
 	c := must.Get(Load("", nil, nil))(t)
 	want := Default()
 	for _, s := range settings() {
-		if got := s.value(c); !reflect.DeepEqual(got, s.value(&want)) {
-			t.Errorf("%s = %#v without any source, want the default %#v", s.key, got, s.value(&want))
-		}
+		assert.Deep(t, s.value(c), s.value(&want), s.key, "without any source")
 	}
-	if c.File() != "" {
-		t.Errorf("File() = %q where there is none", c.File())
-	}
+	assert.Equal(t, c.File(), "", "File where there is none")
 }
 
 func TestEverySettingHasAUniqueVariable(t *testing.T) {
 	seen := map[string]string{}
 	for _, s := range settings() {
-		if s.key == "" || strings.HasSuffix(s.key, ".") {
-			t.Errorf("field %v has no mapstructure tag", s.index)
-		}
+		assert.True(t, s.key != "" && !strings.HasSuffix(s.key, "."), "field %v has no mapstructure tag", s.index)
 		if other, twice := seen[s.variable()]; twice {
 			t.Errorf("%s and %s are both %s in the environment", s.key, other, s.variable())
 		}
@@ -110,13 +96,9 @@ func TestEverySettingHasAUniqueVariable(t *testing.T) {
 func TestOutputDir(t *testing.T) {
 	c := Default()
 	c.DataDir = "/var/lib/amble"
-	if got := c.OutputDir(); got != "/var/lib/amble/output" {
-		t.Errorf("OutputDir() = %q", got)
-	}
+	assert.Equal(t, c.OutputDir(), "/var/lib/amble/output", "OutputDir")
 	c.Output.Dir = "/srv/pages"
-	if got := c.OutputDir(); got != "/srv/pages" {
-		t.Errorf("OutputDir() = %q", got)
-	}
+	assert.Equal(t, c.OutputDir(), "/srv/pages", "OutputDir")
 }
 
 // The defaults of this package are those of the packages they go to.
@@ -125,28 +107,18 @@ func TestDefaultsAgreeWithThePackages(t *testing.T) {
 	polite := politeness.DefaultOptions()
 	polite.AdaptiveFactor = adaptiveFactor // the package has no default that depends on the delay
 	polite.IPRate = ipRate                 // nor one that depends on who calls it
-	if got, want := c.PolitenessOptions(), polite; got != want {
-		t.Errorf("politeness %+v, its own defaults are %+v", got, want)
-	}
+	assert.Equal(t, c.PolitenessOptions(), polite, "politeness its own defaults")
 	want := fetch.DefaultOptions()
 	want.UserAgent = "amble/1.2"
-	if got := c.FetchOptions("1.2"); !reflect.DeepEqual(got, want) {
-		t.Errorf("fetch %+v, its own defaults are %+v", got, want)
-	}
+	assert.Deep(t, c.FetchOptions("1.2"), want, "fetch its own defaults")
 	files := archive.DefaultOptions()
 	files.Dir = "data/output"
 	got := c.ArchiveOptions("1.2")
-	if !archive.IsNamePart(got.Host) {
-		t.Errorf("the machine is called %q", got.Host)
-	}
-	if got, want := archive.Names(got.Known), archive.Names(formats.All()); !slices.Equal(got, want) {
-		t.Errorf("formats %q, want %q", got, want)
-	}
+	assert.True(t, archive.IsNamePart(got.Host), "the machine is called %q", got.Host)
+	assert.Slice(t, archive.Names(got.Known), archive.Names(formats.All()), "formats")
 	files.Known, got.Known = nil, nil // functions are not compared
 	files.Host, files.Crawler = got.Host, archive.Crawler{Software: "amble/1.2", UserAgent: "amble/1.2", Robots: "obey"}
-	if !reflect.DeepEqual(got, files) {
-		t.Errorf("archive %+v, its own defaults are %+v", got, files)
-	}
+	assert.Deep(t, got, files, "archive its own defaults")
 }
 
 // What passes the check of a config file passes that of each package, at both ends of what is
@@ -175,9 +147,7 @@ func TestAllowedValuesAreAllowedByThePackages(t *testing.T) {
 			"archive":    c.ArchiveOptions("1.2").Validate(),
 			"robots":     c.RobotsOptions().Validate(),
 		} {
-			if err != nil {
-				t.Errorf("%s: %s refuses what config allows: %v", name, part, err)
-			}
+			assert.NoError(t, err, name, part, "refuses what config allows")
 		}
 	}
 }
@@ -194,9 +164,8 @@ func TestUserAgent(t *testing.T) {
 		c := Default()
 		c.Fetch.UserAgent, c.Fetch.Contact, c.Robots.ProductToken = tt.agent, tt.contact, tt.token
 		o := c.FetchOptions("1.2")
-		if o.UserAgent != tt.want || o.From != tt.from {
-			t.Errorf("%+v: User-Agent %q, From %q", tt, o.UserAgent, o.From)
-		}
+		assert.True(t, o.UserAgent == tt.want && o.From == tt.from, "%+v: User-Agent %q, From %q", tt, o.UserAgent,
+			o.From)
 	}
 }
 
@@ -204,10 +173,8 @@ func TestFetchOptionsCarryTheSettings(t *testing.T) {
 	c := must.Get(inFile(t, "", []string{"fetch.timeout=7s", "fetch.max_body=1MiB", "fetch.allow_private=true",
 		"fetch.resolver=127.0.0.1:53", "crawl.workers=2000"}, nil))(t)
 	o := c.FetchOptions("1")
-	if o.Timeout != 7*time.Second || o.MaxBody != 1<<20 || !o.AllowPrivate || o.Resolver != "127.0.0.1:53" ||
-		o.MaxIdleConns != 2000 {
-		t.Errorf("%+v", o)
-	}
+	assert.True(t, o.Timeout == 7*time.Second && o.MaxBody == 1<<20 && o.AllowPrivate && o.Resolver == "127.0.0.1:53" &&
+		o.MaxIdleConns == 2000, "%+v", o)
 }
 
 func TestWarnings(t *testing.T) {
@@ -269,16 +236,13 @@ func TestFetchOptionsCarryTheListsToo(t *testing.T) {
 // Neither what is shown nor what is complained about gives a credential away.
 func TestFetchSecretsStayHidden(t *testing.T) {
 	c, err := Load("testdata/fetch.good.yaml", nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var shown strings.Builder
 	must.Do(t, c.Show(&shown))
 	_, err = Load("testdata/fetch.bad.yaml", nil, nil)
 	for _, text := range []string{shown.String(), err.Error(), fmt.Sprintf("%+v", c.FetchOptions("1").Credentials)} {
-		if strings.Contains(text, "geheim") || strings.Contains(text, "abc") {
-			t.Errorf("gives a secret away:\n%s", text)
-		}
+		assert.True(t, !strings.Contains(text, "geheim") && !strings.Contains(text, "abc"), "gives a secret away:\n%s",
+			text)
 	}
 }
 
@@ -286,17 +250,14 @@ func TestFetchSecretsStayHidden(t *testing.T) {
 func TestRobotsSettings(t *testing.T) {
 	c, err := inFile(t, "robots:\n  product_token: amble-news\n  fallback_tokens: [amble, bot]\n  forbidden_denies: "+
 		"true\n", nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if o := c.FrontierOptions(); !slices.Equal(o.Tokens, []string{"amble-news", "amble", "bot"}) ||
 		!o.Robots.ForbiddenDenies {
 		t.Errorf("tokens %q, forbidden denies: %v", o.Tokens, o.Robots.ForbiddenDenies)
 	}
 	c.Robots.FallbackTokens = []string{"bot"}
-	if o := c.FrontierOptions(); !slices.Equal(o.Tokens, []string{"amble-news", "bot", "amble"}) {
-		t.Errorf("tokens %q: a site that names the program is not heard", o.Tokens)
-	}
+	assert.Slice(t, c.FrontierOptions().Tokens, []string{"amble-news", "bot", "amble"},
+		"tokens a site that names the program is not heard")
 	for _, list := range []string{"[amble, 'a b']", "[a, a, a, a, a, a, a, a, a]"} {
 		if _, err := inFile(t, "robots:\n  fallback_tokens: "+list+"\n", nil, nil); err == nil ||
 			!strings.Contains(err.Error(), "robots.fallback_tokens") {

@@ -3,6 +3,8 @@ package config
 import (
 	"strings"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
 )
 
 // TestNoContact: what is in examples is no contact, and what somebody may read is one.
@@ -16,9 +18,8 @@ func TestNoContact(t *testing.T) {
 		c := Default()
 		c.Fetch.Contact = contact
 		why := NoContact(&c)
-		if (why == "") != reaches || !reaches && !strings.Contains(why, "fetch.contact") {
-			t.Errorf("%q: %q", contact, why)
-		}
+		assert.True(t, (why == "") == reaches && (reaches || strings.Contains(why, "fetch.contact")), "%q: %q", contact,
+			why)
 	}
 	c := Default()
 	if c.Fetch.UserAgent = "kite/1.0 (+https://kite.dev/bot)"; NoContact(&c) != "" {

@@ -12,6 +12,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/engine/requestlog"
 	"github.com/amble-crawler/amble/internal/rules/expensive"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage"
@@ -24,17 +25,14 @@ func TestDefaultsAgreeWithTheEngine(t *testing.T) {
 	want := crawl.DefaultOptions()
 	want.Frontier.Politeness.AdaptiveFactor = adaptiveFactor // the engine has no default that depends on the delay
 	want.Frontier.Politeness.IPRate = ipRate                 // nor one that depends on who calls it
-	if got.Frontier.Deliver == nil || !got.Frontier.Deliver(netip.MustParseAddr("104.16.0.1")) {
-		t.Error("the delivery networks are unknown")
-	}
+	assert.True(t, got.Frontier.Deliver != nil && got.Frontier.Deliver(netip.MustParseAddr("104.16.0.1")),
+		"the delivery networks are unknown")
 	got.Frontier.Deliver = nil
 	want.Version, want.DataDir, want.Archive.Dir, want.Fetch.UserAgent = "1.2", "./data", "data/output", "amble/1.2"
 	want.Archive = c.ArchiveOptions("1.2")           // held to its package's by a test of its own
 	got.Archive.Known, want.Archive.Known = nil, nil // functions are not compared
 	got.Requisites.Find, want.Requisites.Find = nil, nil
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("crawl\n%+v, its own defaults are\n%+v", got, want)
-	}
+	assert.Deep(t, got, want, "crawl its own defaults")
 	got.Archive = c.ArchiveOptions("1.2")
 	must.Do(t, got.Validate())
 }
@@ -46,9 +44,7 @@ func TestEndsReachTheEngine(t *testing.T) {
 		"crawl.max_pages=0",
 		"fetch.max_redirects=0", "retry.max_attempts=1", "retry.delay=1ms"}, nil))(t)
 	o, err := least.CrawlOptions("1")
-	if err != nil || o.Validate() != nil {
-		t.Errorf("least: %v, %v", err, o.Validate())
-	}
+	assert.True(t, err == nil && o.Validate() == nil, "least: %v, %v", err, o.Validate())
 	most := must.Get(inFile(t, "", []string{"crawl.workers=4096", "crawl.max_rate=100000",
 		"fetch.bandwidth=1TiB", "politeness.host_bandwidth=1TiB", "crawl.max_pages=1000000000000000",
 		"crawl.max_depth=65535",
@@ -57,10 +53,8 @@ func TestEndsReachTheEngine(t *testing.T) {
 		t.Errorf("most: %v, %v", err, o.Validate())
 	}
 	f := o.Frontier
-	if o.Workers != 4096 || o.MaxPages != 1e15 || f.MaxDepth != 65535 || f.MaxRedirects != 50 ||
-		f.MaxAttempts != 100 || f.RetryDelay != 24*time.Hour {
-		t.Errorf("%+v", o)
-	}
+	assert.True(t, o.Workers == 4096 && o.MaxPages == 1e15 && f.MaxDepth == 65535 && f.MaxRedirects == 50 &&
+		f.MaxAttempts == 100 && f.RetryDelay == 24*time.Hour, "%+v", o)
 }
 
 func TestCrawlOptionsCarryTheSettings(t *testing.T) {
@@ -86,9 +80,7 @@ func TestCrawlOptionsCarryTheSettings(t *testing.T) {
 		o.Fetch.UserAgent != "shopbot/1.2":
 		t.Errorf("%+v", o)
 	}
-	if o.MaxRate != 2.5 || o.Bandwidth != 3<<20 || f.Politeness.Bandwidth != 4<<10 {
-		t.Errorf("%+v", o)
-	}
+	assert.True(t, o.MaxRate == 2.5 && o.Bandwidth == 3<<20 && f.Politeness.Bandwidth == 4<<10, "%+v", o)
 	names := append(frontier.SessionNames(), "visitid", "sess*")
 	switch {
 	case o.Requests != (requestlog.Options{MaxSize: 3 << 30, Keep: 4 * time.Hour}), f.HostBudget != 7,
@@ -136,9 +128,7 @@ func TestURLRules(t *testing.T) {
 	o, err := c.CrawlOptions("1")
 	want := weburl.Rules{StripParameters: []string{"utm_*", "gclid"}, SortQuery: true, DropEmptyQuery: true,
 		CollapseSlashes: true, NormalizeEscapes: true, MaxLength: 100}
-	if err != nil || !reflect.DeepEqual(o.URLs, want) {
-		t.Errorf("%v, %+v", err, o.URLs)
-	}
+	assert.True(t, err == nil && reflect.DeepEqual(o.URLs, want), "%v, %+v", err, o.URLs)
 	usual := Default()
 	if o, err := usual.CrawlOptions("1"); err != nil ||
 		!reflect.DeepEqual(o.URLs, weburl.Rules{MaxLength: weburl.MaxLength}) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/amble-crawler/amble/internal/engine/crawl"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/extract"
 	"github.com/amble-crawler/amble/internal/web/weburl"
@@ -15,9 +16,7 @@ import (
 func TestExtractAndSitemapOptions(t *testing.T) {
 	c := Default()
 	o, err := c.CrawlOptions("1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if usual := crawl.DefaultOptions(); !reflect.DeepEqual(o.Extract, usual.Extract) ||
 		o.Sitemaps != usual.Sitemaps || o.NoFollow != usual.NoFollow {
 		t.Errorf("%+v, %+v, nofollow %v are not the defaults", o.Extract, o.Sitemaps, o.NoFollow)
@@ -26,15 +25,11 @@ func TestExtractAndSitemapOptions(t *testing.T) {
 		"extract.max_depth=8", "robots.obey_nofollow=false",
 		"sitemaps.follow=false", "sitemaps.guess=true", "sitemaps.feeds=false", "sitemaps.max_urls=9",
 		"sitemaps.max_size=2MiB"}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	o, err = other.CrawlOptions("1")
 	want := crawl.SitemapOptions{Guess: true, Lists: extract.ListOptions{MaxItems: 9, MaxBytes: 2 << 20, Media: true}}
-	if err != nil || !o.Extract.Media || !o.Extract.Forms || o.Extract.MaxLinks != 7 || o.Extract.MaxDepth != 8 ||
-		o.Sitemaps != want || o.NoFollow {
-		t.Errorf("%v, %+v, %+v", err, o.Extract, o.Sitemaps)
-	}
+	assert.True(t, err == nil && o.Extract.Media && o.Extract.Forms && o.Extract.MaxLinks == 7 &&
+		o.Extract.MaxDepth == 8 && o.Sitemaps == want && !o.NoFollow, "%v, %+v, %+v", err, o.Extract, o.Sitemaps)
 	if warnings := other.Warnings(); len(warnings) == 0 ||
 		!strings.Contains(warnings[0], "robots.obey_nofollow is false: ") {
 		t.Errorf("warnings %q", warnings)
@@ -59,25 +54,17 @@ func TestExtractRules(t *testing.T) {
 		},
 	} {
 		c, err := load()
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
+		must.Do(t, err, name)
 		want := []ExtractRule{
 			{Hosts: []string{"*.Example.COM"}, Pattern: "^/item", Links: []string{"main a, b"}, Ignore: []string{"nav"},
 				Fields: map[string]string{"Price": ".price", "tags": `a[rel="tag"]*`}},
 			{Pattern: "a", Ignore: []string{"x"}},
 		}
-		if !reflect.DeepEqual(c.Extract.Rules, want) {
-			t.Errorf("%s: %+v", name, c.Extract.Rules)
-		}
+		assert.Deep(t, c.Extract.Rules, want, name)
 		o, err := c.ExtractOptions()
-		if err != nil || len(o.Rules) != 2 {
-			t.Fatalf("%s: %v, %d rules", name, err, len(o.Rules))
-		}
+		must.True(t, err == nil && len(o.Rules) == 2, "%s: %v, %d rules", name, err, len(o.Rules))
 		base := must.Get(weburl.Parse("http://www.example.com/item"))(t)
 		p, err := extract.HTML([]byte("<p class=price>9"), nil, base, nil, o)
-		if err != nil || p.Fields["Price"] != "9" {
-			t.Errorf("%s: %v, fields %v", name, err, p.Fields)
-		}
+		assert.True(t, err == nil && p.Fields["Price"] == "9", "%s: %v, fields %v", name, err, p.Fields)
 	}
 }

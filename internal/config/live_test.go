@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -17,19 +18,11 @@ func TestPatchIsStrongest(t *testing.T) {
 	patch := []byte(`{"crawl": {"workers": 9}, "scope": {"exclude": ["\\.pdf$", "a,b"]}, "log": {"level": "debug"}}`)
 	before := must.Get(Load(path, []string{"log.level=error"}, nil))(t)
 	c := must.Get(LoadPatched(path, []string{"log.level=error"}, nil, patch))(t)
-	if c.Crawl.Workers != 9 || c.Crawl.MaxDepth != 2 || c.Log.Level != "debug" ||
-		!slices.Equal(c.Scope.Exclude, []string{`\.pdf$`, "a,b"}) {
-		t.Errorf("%+v", c)
-	}
-	if got := before.Changes(c); !slices.Equal(got, []string{"crawl.workers", "scope.exclude", "log.level"}) {
-		t.Errorf("changes %v", got)
-	}
-	if fixed := before.Fixed(c); len(fixed) != 0 {
-		t.Errorf("%v cannot change", fixed)
-	}
-	if c.Source("crawl.workers").String() != "API" {
-		t.Errorf("the source is %s", c.Source("crawl.workers"))
-	}
+	assert.True(t, c.Crawl.Workers == 9 && c.Crawl.MaxDepth == 2 && c.Log.Level == "debug" &&
+		slices.Equal(c.Scope.Exclude, []string{`\.pdf$`, "a,b"}), "%+v", c)
+	assert.Slice(t, before.Changes(c), []string{"crawl.workers", "scope.exclude", "log.level"}, "changes")
+	assert.Equal(t, len(before.Fixed(c)), 0, "cannot change")
+	assert.Equal(t, c.Source("crawl.workers").String(), "API", "the source is", c.Source("crawl.workers"))
 }
 
 // TestSharedSettingsComeThrough: what nodes have in common is the same after its way through JSON into the settings of
@@ -52,9 +45,7 @@ fetch: {user_agent: "kite/1.0", contact: "https://kite.example.com/bot"}
 	must.Do(t, json.Unmarshal(encoded, &decoded))
 	patch := must.Get(json.Marshal(PatchOfKeys(decoded)))(t)
 	got := must.Get(LoadPatched(writeFile(t, "crawl:\n  workers: 3\n"), nil, nil, patch))(t)
-	if changed := want.Changes(got); !slices.Equal(changed, []string{"data_dir", "crawl.workers"}) {
-		t.Errorf("other settings after the way: %v", changed)
-	}
+	assert.Slice(t, want.Changes(got), []string{"data_dir", "crawl.workers"}, "other settings after the way")
 }
 
 // TestSharedSettings: how hosts are treated, and who the crawler says that it is, is the same on all nodes.
@@ -93,11 +84,9 @@ func TestWhatCannotChange(t *testing.T) {
 	after := must.Get(LoadPatched(path, nil, nil,
 		[]byte(`{"data_dir": "/elsewhere", "server": {"token": "open"}, "log": {"level": "warn"}}`)))(t)
 	text := before.Fixed(after).Error()
-	if strings.Count(text, "\n") != 1 ||
-		!strings.Contains(text, "data_dir: read \"/elsewhere\"; cannot change while the crawl runs") ||
-		strings.Contains(text, "sesame") {
-		t.Error(text)
-	}
+	assert.True(t, strings.Count(text, "\n") == 1 &&
+		strings.Contains(text, "data_dir: read \"/elsewhere\"; cannot change while the crawl runs") &&
+		!strings.Contains(text, "sesame"), "%v", text)
 }
 
 // A token changes with the file, and not over the API; a patch whose other values are wrong still
@@ -107,35 +96,29 @@ func TestTokensChangeWithTheFile(t *testing.T) {
 	before := must.Get(Load(path, nil, nil))(t)
 	must.Do(t, os.WriteFile(path, []byte("server:\n  token: two\n  read_token: three\n"), 0o600))
 	after := must.Get(Load(path, nil, nil))(t)
-	if fixed := before.Fixed(after); len(fixed) > 0 {
-		t.Error(fixed)
-	}
+	assert.AtMost(t, len(before.Fixed(after)), 0)
 	fixed := before.FixedIn(
 		[]byte(`{"server": {"token": "two", "listen": "127.0.0.1:8377"}, "data_dir": "x", "crawl": {"workers": 0}}`))
 	var keys []string
 	for _, p := range fixed {
 		keys = append(keys, p.Key)
 	}
-	if !slices.Equal(keys, []string{"server.token", "data_dir"}) || strings.Contains(fixed.Error(), "two") {
-		t.Error(fixed)
-	}
+	assert.True(t, slices.Equal(keys, []string{"server.token", "data_dir"}) && !strings.Contains(fixed.Error(), "two"),
+		"%v", fixed)
 }
 
 // Every word of the tags is one that the table knows, and what is live is not for the file alone.
 func TestTags(t *testing.T) {
 	for _, s := range settings() {
 		for _, word := range strings.Fields(s.tag.Get("is")) {
-			if !slices.Contains([]string{"live", "shared", "agreed", "secret", "file", "path"}, word) {
-				t.Errorf("%s is %q", s.key, word)
-			}
+			assert.True(t, slices.Contains([]string{"live", "shared", "agreed", "secret", "file", "path"}, word),
+				"%s is %q", s.key, word)
 		}
 		if s.is("live") && (s.is("file") || s.is("secret") || s.is("path")) {
 			t.Errorf("%s is live, and %s", s.key, s.tag.Get("is"))
 		}
 	}
-	if len(LiveKeys()) < 20 {
-		t.Errorf("live are %q", LiveKeys())
-	}
+	assert.AtLeast(t, len(LiveKeys()), 20, "live are", LiveKeys())
 }
 
 func TestEntries(t *testing.T) {
@@ -151,13 +134,9 @@ func TestEntries(t *testing.T) {
 		`{"Key":"fetch.max_body","Value":"3MiB","Source":"--set"`, `{"Key":"crawl.seeds","Value":[],"Source":"default"`,
 		`{"Key":"crawl.workers","Value":64,"Source":"default","Live":true}`,
 	} {
-		if !strings.Contains(string(encoded), want) {
-			t.Errorf("%s is not in %s", want, encoded)
-		}
+		assert.Contains(t, string(encoded), want, "is not in", encoded)
 	}
-	if strings.Contains(string(encoded), "sesame") {
-		t.Error("the token is shown")
-	}
+	assert.True(t, !strings.Contains(string(encoded), "sesame"), "the token is shown")
 }
 
 func writeFile(t *testing.T, body string) string {
@@ -198,11 +177,7 @@ func TestSectionInASection(t *testing.T) {
 		patch         []byte
 	}{{}, {nil, environ, nil}, {set, environ, nil}, {set, environ, text}} {
 		c := must.Get(LoadPatched(path, sources.sets, sources.environ, sources.patch))(t)
-		if got, want := c.Cluster.Embed.Listen, fmt.Sprintf("127.0.0.1:%d", i+1); got != want {
-			t.Errorf("source %d: %s, want %s", i+1, got, want)
-		}
-		if c.Cluster.Embed.ListenRoutes != "127.0.0.1:9" {
-			t.Errorf("source %d: the other setting is %q", i+1, c.Cluster.Embed.ListenRoutes)
-		}
+		assert.Equal(t, c.Cluster.Embed.Listen, fmt.Sprintf("127.0.0.1:%d", i+1), "source", i+1)
+		assert.Equal(t, c.Cluster.Embed.ListenRoutes, "127.0.0.1:9", "source", i+1, "the other setting")
 	}
 }

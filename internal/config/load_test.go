@@ -4,12 +4,11 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -41,15 +40,10 @@ func TestLaterSourcesAreStronger(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			c := must.Get(inFile(t, file, tt.sets, tt.environ))(t)
-			if c.Politeness.Delay != tt.delay {
-				t.Errorf("politeness.delay = %v, want %v", c.Politeness.Delay, tt.delay)
-			}
-			if !slices.Equal(c.Crawl.Seeds, tt.seeds) {
-				t.Errorf("crawl.seeds = %q, want %q", c.Crawl.Seeds, tt.seeds)
-			}
-			if c.Crawl.Workers != 7 || c.Log.Level != "info" || c.Politeness.PerIP != 4 {
-				t.Errorf("settings that only weaker sources give are lost: %+v", c)
-			}
+			assert.Equal(t, c.Politeness.Delay, tt.delay, "politeness.delay")
+			assert.Slice(t, c.Crawl.Seeds, tt.seeds, "crawl.seeds")
+			assert.True(t, c.Crawl.Workers == 7 && c.Log.Level == "info" && c.Politeness.PerIP == 4,
+				"settings that only weaker sources give are lost: %+v", c)
 			if got := c.Source("politeness.delay").String(); !strings.HasSuffix(got, tt.origin) {
 				t.Errorf("source = %q, want %q", got, tt.origin)
 			}
@@ -86,9 +80,7 @@ func TestEveryTypeFromTheOutside(t *testing.T) {
 			Exclude: []string{"x", "y"}}
 		want.DataDir = c.DataDir
 		for _, s := range settings() {
-			if got := s.value(c); !reflect.DeepEqual(got, s.value(&want)) {
-				t.Errorf("%s: %s = %#v, want %#v", name, s.key, got, s.value(&want))
-			}
+			assert.Deep(t, s.value(c), s.value(&want), name, s.key)
 		}
 	}
 }
@@ -137,12 +129,8 @@ func TestProblemsOutsideTheFile(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := inFile(t, "", tt.sets, tt.environ)
 			var problems Errors
-			if !errors.As(err, &problems) {
-				t.Fatalf("error is %T, want Errors", err)
-			}
-			if got := problems.Error(); got != tt.want {
-				t.Errorf("\n got %s\nwant %s", got, tt.want)
-			}
+			must.True(t, errors.As(err, &problems), "error is %T, want Errors", err)
+			assert.Equal(t, problems.Error(), tt.want)
 		})
 	}
 }
@@ -163,22 +151,18 @@ func TestVariablesOfOthersAreNoMistake(t *testing.T) {
 func TestMissingFile(t *testing.T) {
 	t.Chdir(t.TempDir())
 	_, err := Load("nowhere.yaml", nil, nil)
-	if err == nil || !strings.HasPrefix(err.Error(), "nowhere.yaml: no such file; ") {
-		t.Errorf("Load of a missing file: %v", err)
-	}
+	assert.True(t, err != nil && strings.HasPrefix(err.Error(), "nowhere.yaml: no such file; "),
+		"Load of a missing file: %v", err)
 	_, err = Load(".", nil, nil)
-	if err == nil || !strings.HasPrefix(err.Error(), ".: cannot be read: ") {
-		t.Errorf("Load of a directory: %v", err)
-	}
+	assert.True(t, err != nil && strings.HasPrefix(err.Error(), ".: cannot be read: "), "Load of a directory: %v", err)
 }
 
 func TestFileInTheWorkingDirectory(t *testing.T) {
 	t.Chdir(t.TempDir())
 	must.Do(t, os.WriteFile(DefaultFile, []byte("crawl:\n  workers: 9\n"), 0o644))
 	c := must.Get(Load("", nil, nil))(t)
-	if c.Crawl.Workers != 9 || c.File() != DefaultFile || c.DataDir != "data" {
-		t.Errorf("workers %d, file %q, data_dir %q", c.Crawl.Workers, c.File(), c.DataDir)
-	}
+	assert.True(t, c.Crawl.Workers == 9 && c.File() == DefaultFile && c.DataDir == "data",
+		"workers %d, file %q, data_dir %q", c.Crawl.Workers, c.File(), c.DataDir)
 }
 
 func TestPathsAreRelativeToTheFile(t *testing.T) {
@@ -191,9 +175,7 @@ func TestPathsAreRelativeToTheFile(t *testing.T) {
 	got := []string{c.DataDir, c.Crawl.SeedsFile, c.Output.Dir, c.Archive.Dedupe}
 	want := []string{filepath.Join(dir, "db"), filepath.Join(filepath.Dir(dir), "seeds.txt"), "/srv/pages",
 		filepath.Join(dir, "old", "a.cdxj")}
-	if !slices.Equal(got, want) {
-		t.Errorf("paths %q, want %q", got, want)
-	}
+	assert.Slice(t, got, want, "paths")
 	const server = "http://localhost:8080/news/cdx"
 	if c = must.Get(Load(path, []string{"archive.dedupe=" + server}, nil))(t); c.Archive.Dedupe != server {
 		t.Errorf("the URL of an index became %q", c.Archive.Dedupe)
@@ -202,9 +184,8 @@ func TestPathsAreRelativeToTheFile(t *testing.T) {
 
 func TestFileOfUnreasonableSize(t *testing.T) {
 	_, err := inFile(t, strings.Repeat("#", int(maxFileSize)+1), nil, nil)
-	if err == nil || !strings.Contains(err.Error(), "larger than 16MiB") {
-		t.Errorf("a file of 16 MiB and a byte: %v", err)
-	}
+	assert.True(t, err != nil && strings.Contains(err.Error(), "larger than 16MiB"), "a file of 16 MiB and a byte: %v",
+		err)
 }
 
 func FuzzLoad(f *testing.F) {
@@ -219,9 +200,8 @@ func FuzzLoad(f *testing.F) {
 		must.Do(t, os.WriteFile(path, []byte(body), 0o644))
 		c, err := Load(path, []string{set}, []string{variable})
 		var problems Errors
-		if err != nil && (!errors.As(err, &problems) || len(problems) == 0 || c != nil) {
-			t.Fatalf("Load = %v, %#v", c, err)
-		}
+		must.True(t, err == nil || errors.As(err, &problems) && len(problems) != 0 && c == nil, "Load = %v, %#v", c,
+			err)
 		for _, p := range problems {
 			if line := p.String(); strings.ContainsAny(line, "\n\r") {
 				t.Errorf("a problem of more than one line: %q", line)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/politeness"
 )
@@ -28,9 +29,7 @@ func TestOverridesAndRangesReachTheFrontier(t *testing.T) {
 		{Hosts: []string{"www.example.com"}, Politeness: second},
 		{Hosts: []string{"[2001:db8::1]", "192.0.2.1"}, Politeness: third},
 	}
-	if !reflect.DeepEqual(o.Overrides, want) {
-		t.Errorf("overrides\n%+v, want\n%+v", o.Overrides, want)
-	}
+	assert.Deep(t, o.Overrides, want, "overrides")
 	ranges := []frontier.Range{
 		{Network: netip.MustParsePrefix("192.0.2.0/24"), Shared: true,
 			Limit: politeness.LimitOptions{InFlight: 8, Rate: 2}},
@@ -38,12 +37,8 @@ func TestOverridesAndRangesReachTheFrontier(t *testing.T) {
 			Limit: politeness.LimitOptions{InFlight: 4, Delay: time.Second, Rate: ipRate}},
 		{Network: netip.MustParsePrefix("198.51.100.7/32"), Limit: politeness.LimitOptions{InFlight: 4}},
 	}
-	if !reflect.DeepEqual(o.Ranges, ranges) {
-		t.Errorf("ranges\n%+v, want\n%+v", o.Ranges, ranges)
-	}
-	if want := (politeness.LimitOptions{InFlight: 2, Delay: 500 * time.Millisecond}); o.Domain != want {
-		t.Errorf("domain %+v, want %+v", o.Domain, want)
-	}
+	assert.Deep(t, o.Ranges, ranges, "ranges")
+	assert.Equal(t, o.Domain, (politeness.LimitOptions{InFlight: 2, Delay: 500 * time.Millisecond}), "domain")
 	must.Do(t, o.Validate())
 }
 
@@ -54,9 +49,8 @@ func TestListsOfItemsAsText(t *testing.T) {
 	var b strings.Builder
 	must.Do(t, c.Show(&b))
 	again, err := inFile(t, b.String(), nil, nil)
-	if err != nil || !reflect.DeepEqual(again.Politeness, c.Politeness) || len(again.Politeness.Overrides) != 1 {
-		t.Errorf("came back as %+v (%v)", again, err)
-	}
+	assert.True(t, err == nil && reflect.DeepEqual(again.Politeness, c.Politeness) &&
+		len(again.Politeness.Overrides) == 1, "came back as %+v (%v)", again, err)
 	if _, err := inFile(t, "", []string{"politeness.overrides=a.example"}, nil); err == nil ||
 		!strings.Contains(err.Error(), "want a YAML list in one line, such as [{hosts: ...}]") {
 		t.Errorf("a name alone: %v", err)
@@ -79,13 +73,9 @@ func TestHoursReachTheFrontier(t *testing.T) {
 	}
 	all := hours("politeness.hours", "mon-fri 22:00-06:00", "sat,sun")
 	want := []*politeness.Hours{all, hours("politeness.overrides, item 2", "12:00-13:00"), nil}
-	if !reflect.DeepEqual(o.Politeness.Hours, all) {
-		t.Errorf("hours %+v", o.Politeness.Hours)
-	}
+	assert.Deep(t, o.Politeness.Hours, all, "hours")
 	for i := range want {
-		if got := o.Overrides[i].Politeness.Hours; !reflect.DeepEqual(got, want[i]) {
-			t.Errorf("item %d: %+v, want %+v", i+1, got, want[i])
-		}
+		assert.Deep(t, o.Overrides[i].Politeness.Hours, want[i], "item", i+1)
 	}
 }
 
@@ -128,9 +118,7 @@ func TestAdaptiveDefault(t *testing.T) {
 		for i := range o.Overrides {
 			got[i+1] = o.Overrides[i].Politeness.AdaptiveFactor
 		}
-		if got != c.want {
-			t.Errorf("%s: factors %v, want %v", c.text, got, c.want)
-		}
+		assert.Equal(t, got, c.want, c.text, "factors")
 		var b strings.Builder
 		must.Do(t, loaded.Show(&b))
 		if again, err := inFile(t, b.String(), nil, nil); err != nil ||

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/rules/recrawl"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -26,25 +27,16 @@ recrawl:
     - {pattern: "^/archive/", policy: never}
 `, nil, nil))(t)
 	o, err := c.CrawlOptions("1.2")
-	if err != nil || o.Recrawl == nil {
-		t.Fatalf("%+v, %v", o.Recrawl, err)
-	}
+	must.True(t, err == nil && o.Recrawl != nil, "%+v, %v", o.Recrawl, err)
 	r := o.Recrawl
-	if r.Policy != recrawl.Nutch || r.Min != 2*time.Hour || r.Max != 4320*time.Hour || r.Budget != 500 ||
-		r.Missing != 3 || o.Frontier.RecrawlShare != 0.25 {
-		t.Errorf("%+v", r)
-	}
+	assert.True(t, r.Policy == recrawl.Nutch && r.Min == 2*time.Hour && r.Max == 4320*time.Hour && r.Budget == 500 &&
+		r.Missing == 3 && o.Frontier.RecrawlShare == 0.25, "%+v", r)
 	first, second := r.Rules[0], r.Rules[1]
-	if first.Hosts[0] != "*.news.example" || first.Pattern.String() != "^/live/" || first.Policy != recrawl.Fixed ||
-		first.Interval != 10*time.Minute || first.Min != time.Minute || first.Max != 4320*time.Hour {
-		t.Errorf("%+v", first)
-	}
-	if second.Policy != recrawl.Never || second.Interval != 168*time.Hour {
-		t.Errorf("%+v", second)
-	}
-	if err := o.Recrawl.Validate(); err != nil {
-		t.Errorf("%v", err)
-	}
+	assert.True(t, first.Hosts[0] == "*.news.example" && first.Pattern.String() == "^/live/" &&
+		first.Policy == recrawl.Fixed && first.Interval == 10*time.Minute && first.Min == time.Minute &&
+		first.Max == 4320*time.Hour, "%+v", first)
+	assert.True(t, second.Policy == recrawl.Never && second.Interval == 168*time.Hour, "%+v", second)
+	assert.NoError(t, o.Recrawl.Validate())
 }
 
 // A crawl that ends when it is done recrawls no page, and neither does one with the policy never.

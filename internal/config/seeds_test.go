@@ -5,13 +5,13 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/output/urllist"
 	"github.com/amble-crawler/amble/internal/rules/seeds"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
@@ -42,9 +42,7 @@ func TestSeedsHaveSources(t *testing.T) {
 		"seeds.txt:6 https://four.example/",
 		"argument 1 https://seven.example/",
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("good seeds\n got %q\nwant %q", got, want)
-	}
+	assert.Slice(t, got, want, "good seeds")
 	got = nil
 	for _, b := range bad {
 		got = append(got, b.String())
@@ -55,9 +53,7 @@ func TestSeedsHaveSources(t *testing.T) {
 		`argument 2: read "not a url"; is not a URL; want one such as https://example.com/, or a host such as example.com`,
 		`argument 3: read "seeds.txt"; is a file, not a URL; to read seeds from it use --set crawl.seeds_file=seeds.txt`,
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("bad seeds\n got %q\nwant %q", got, want)
-	}
+	assert.Slice(t, got, want, "bad seeds")
 }
 
 func parse(text string) (weburl.URL, string) {
@@ -100,9 +96,8 @@ func TestSeedsFileThatCannotBeRead(t *testing.T) {
 	for _, name := range []string{"nowhere.txt", "."} {
 		c := must.Get(inFile(t, "crawl:\n  seeds_file: "+name+"\n  seeds: [https://good.example/]\n", nil, nil))(t)
 		good, bad := readSeeds(c, nil)
-		if len(good) != 1 || len(bad) != 1 {
-			t.Fatalf("%s: %d good and %d bad seeds, want one of each", name, len(good), len(bad))
-		}
+		must.True(t, len(good) == 1 && len(bad) == 1, "%s: %d good and %d bad seeds, want one of each", name, len(good),
+			len(bad))
 		if got := bad[0].String(); !strings.Contains(got, "config.yaml:2: crawl.seeds_file: ") ||
 			!strings.Contains(got, " cannot be read: ") {
 			t.Errorf("%s: %s", name, got)
@@ -119,10 +114,8 @@ func TestSeedsFileIsBounded(t *testing.T) {
 	endless := io.LimitReader(repeat('a'), 64<<20)
 	body := io.MultiReader(endless, strings.NewReader("\nhttps://after.example/\n"))
 	must.Do(t, v.visitLines(body, "f"))
-	if len(good) != 1 || good[0].Source != "f:2" || len(bad) != 1 ||
-		!strings.Contains(bad[0].Reason, "too long (67108865 bytes)") {
-		t.Errorf("good %v, bad %v", good, bad)
-	}
+	assert.True(t, len(good) == 1 && good[0].Source == "f:2" && len(bad) == 1 &&
+		strings.Contains(bad[0].Reason, "too long (67108865 bytes)"), "good %v, bad %v", good, bad)
 	if len(bad) > 0 && len(bad[0].Text) > 300 {
 		t.Errorf("%d bytes of a bad line are kept", len(bad[0].Text))
 	}
@@ -166,9 +159,7 @@ func FuzzSeedLines(f *testing.F) {
 		v := seedVisitor{
 			good: func(s crawl.Seed) {
 				seen++
-				if again, err := weburl.Parse(s.URL.String()); err != nil || again != s.URL {
-					t.Errorf("seed %q is not canonical", s.URL)
-				}
+				assert.Returns(weburl.Parse(s.URL.String()))(t, s.URL, "seed is not canonical")
 			},
 			bad: func(b BadSeed) {
 				seen++
@@ -210,9 +201,7 @@ not a url priority=5
 	want := map[string]int8{
 		"one.example": 5, "two.example": -100, "three.example": 0, "four.example": 0, "nine.example": 5,
 	}
-	if !maps.Equal(got, want) {
-		t.Errorf("good seeds %v, want %v", got, want)
-	}
+	assert.True(t, maps.Equal(got, want), "good seeds %v, want %v", got, want)
 	var lines []string
 	for _, b := range bad {
 		lines = append(lines, b.String())
@@ -228,9 +217,7 @@ not a url priority=5
 		`seeds.txt:10: read "not a url priority=5"; is not a URL; ` +
 			`want one such as https://example.com/, or a host such as example.com`,
 	}
-	if !slices.Equal(lines, wantBad) {
-		t.Errorf("bad seeds\n got %q\nwant %q", lines, wantBad)
-	}
+	assert.Slice(t, lines, wantBad, "bad seeds")
 }
 
 // readSeeds returns what VisitSeeds passes on.

@@ -3,10 +3,10 @@ package config
 import (
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -24,23 +24,15 @@ func TestShowCanBeReadBack(t *testing.T) {
 		"delay: 1h30m ", " # AMBLE_POLITENESS_DELAY\n", "max_body: 3MiB ", " # --set\n", "workers: 3 ",
 		"config.yaml:2\n", " # default\n",
 	} {
-		if !strings.Contains(text, want) {
-			t.Errorf("Show lacks %q:\n%s", want, text)
-		}
+		assert.Contains(t, text, want, "Show lacks")
 	}
-	if strings.Contains(text, "geheim") {
-		t.Error("Show gives the token away")
-	}
+	assert.True(t, !strings.Contains(text, "geheim"), "Show gives the token away")
 	path := filepath.Join(t.TempDir(), "again.yaml")
 	text = strings.ReplaceAll(text, "(set, not shown)", "geheim")
 	must.Do(t, os.WriteFile(path, []byte(text), 0o644))
 	again, err := Load(path, nil, nil)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
+	must.Do(t, err, text)
 	for _, s := range settings() {
-		if got, want := s.value(again), s.value(c); !reflect.DeepEqual(got, want) {
-			t.Errorf("%s is read back as %#v, was %#v", s.key, got, want)
-		}
+		assert.Deep(t, s.value(again), s.value(c), s.key, "is read back as")
 	}
 }

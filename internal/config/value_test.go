@@ -4,6 +4,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 func TestParseByteSize(t *testing.T) {
@@ -13,15 +16,11 @@ func TestParseByteSize(t *testing.T) {
 	}
 	for text, want := range good {
 		got, err := ParseByteSize(text)
-		if err != nil || got != want {
-			t.Errorf("ParseByteSize(%q) = %d, %v; want %d", text, got, err, want)
-		}
+		assert.True(t, err == nil && got == want, "ParseByteSize(%q) = %d, %v; want %d", text, got, err, want)
 	}
 	for _, text := range []string{"", "MiB", "-1", "+1", "1.5MiB", "1M", "1 2", "1MiBs", "9223372036854775808",
 		"9007199254740992KiB", "1e3", "1\nKiB"} {
-		if got, err := ParseByteSize(text); err == nil {
-			t.Errorf("ParseByteSize(%q) = %d, want an error", text, got)
-		}
+		assert.Fails(ParseByteSize(text))(t, nil, "ParseByteSize", text)
 	}
 }
 
@@ -34,12 +33,8 @@ func FuzzParseByteSize(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if size < 0 {
-			t.Fatalf("ParseByteSize(%q) = %d", text, size)
-		}
-		if again, err := ParseByteSize(size.String()); err != nil || again != size {
-			t.Errorf("%d is written %q and read back as %d, %v", size, size, again, err)
-		}
+		must.True(t, size >= 0, "ParseByteSize(%q) = %d", text, size)
+		assert.Returns(ParseByteSize(size.String()))(t, size, "is written and read back as")
 	})
 }
 
@@ -49,9 +44,7 @@ func TestFormatDuration(t *testing.T) {
 		time.Hour + time.Second: "1h0m1s", 250 * time.Millisecond: "250ms", 100 * time.Minute: "1h40m",
 		20 * time.Second: "20s",
 	} {
-		if got := formatDuration(d); got != want {
-			t.Errorf("formatDuration(%v) = %q, want %q", d, got, want)
-		}
+		assert.Equal(t, formatDuration(d), want, "formatDuration", d)
 		if back, err := time.ParseDuration(formatDuration(d)); err != nil || back != d {
 			t.Errorf("%q is read back as %v, %v", formatDuration(d), back, err)
 		}
@@ -68,17 +61,11 @@ func TestDistance(t *testing.T) {
 		{strings.Repeat("a", 65), "a", longestSuggestible},
 	}
 	for _, tt := range tests {
-		if got := distance(tt.a, tt.b); got != tt.want {
-			t.Errorf("distance(%q, %q) = %d, want %d", tt.a, tt.b, got, tt.want)
-		}
-		if got := distance(tt.b, tt.a); got != tt.want {
-			t.Errorf("distance(%q, %q) = %d, want %d", tt.b, tt.a, got, tt.want)
-		}
+		assert.Equal(t, distance(tt.a, tt.b), tt.want, "distance", tt.a, tt.b)
+		assert.Equal(t, distance(tt.b, tt.a), tt.want, "distance", tt.b, tt.a)
 	}
 }
 
 func TestShownIsBounded(t *testing.T) {
-	if got := shown(strings.Repeat("ü", 100)); got != `"`+strings.Repeat("ü", 30)+`"... (200 bytes)` {
-		t.Errorf("shown = %s", got)
-	}
+	assert.Equal(t, shown(strings.Repeat("ü", 100)), `"`+strings.Repeat("ü", 30)+`"... (200 bytes)`, "shown")
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/engine/inspect"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 )
 
 func TestUnits(t *testing.T) {
@@ -20,31 +21,21 @@ func TestUnits(t *testing.T) {
 		{Span(3840 * time.Second), "1h 4m"}, {Span(74 * time.Hour), "3d 2h"},
 	}
 	for _, tt := range tests {
-		if tt.got != tt.want {
-			t.Errorf("%q, want %q", tt.got, tt.want)
-		}
+		assert.Equal(t, tt.got, tt.want)
 	}
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.Local)
-	if got := InstantText(now.Add(time.Hour), now); got != "13:00:00" {
-		t.Error(got)
-	}
-	if got := InstantText(now.Add(24*time.Hour), now); got != "2026-11-22 12:00" {
-		t.Error(got)
-	}
+	assert.Equal(t, InstantText(now.Add(time.Hour), now), "13:00:00")
+	assert.Equal(t, InstantText(now.Add(24*time.Hour), now), "2026-11-22 12:00")
 }
 
 // Every reason has words.
 func TestReasonTexts(t *testing.T) {
 	texts := reasonTexts()
 	for _, name := range inspect.ReasonNames() {
-		if texts[name] == "" {
-			t.Errorf("%s has no text", name)
-		}
+		assert.Not(t, texts[name], "", name, "has no text")
 		delete(texts, name)
 	}
-	if len(texts) > 0 {
-		t.Errorf("no reasons: %v", texts)
-	}
+	assert.AtMost(t, len(texts), 0, "no reasons", texts)
 }
 
 func TestCountsText(t *testing.T) {
@@ -57,8 +48,6 @@ func TestCountsText(t *testing.T) {
 		{map[string]uint64{"tls": 2, "reset": 2, "status 404": 7}, "7 status 404, 2 reset, 2 tls"},
 		{map[string]uint64{"a": 1, "b": 2, "c": 3, "d": 4, "e": 5, "f": 6}, "6 f, 5 e, 4 d, 3 c, 2 other kinds"},
 	} {
-		if got := CountsText(tt.counts); got != tt.want {
-			t.Errorf("%v: %q, want %q", tt.counts, got, tt.want)
-		}
+		assert.Equal(t, CountsText(tt.counts), tt.want, tt.counts)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
 )
 
 // TestInterruptible: the first signal ends the context. Another one within a second is the same wish, a later one ends
@@ -25,9 +27,8 @@ func TestInterruptible(t *testing.T) {
 			time.Sleep(step.after)
 			signals <- os.Interrupt
 			synctest.Wait()
-			if code != step.code || ctx.Err() == nil {
-				t.Errorf("signal %d: exit code %d, want %d; context: %v", i+1, code, step.code, ctx.Err())
-			}
+			assert.True(t, code == step.code && ctx.Err() != nil, "signal %d: exit code %d, want %d; context: %v", i+1,
+				code, step.code, ctx.Err())
 		}
 	})
 }

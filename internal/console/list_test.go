@@ -11,6 +11,9 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/spf13/cobra"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 type fruit struct {
@@ -69,9 +72,8 @@ func TestList(t *testing.T) {
 		{nil, rest, "--csv", "name,n\n", "more\n"},
 	} {
 		out, notes, err := printFruit(t, nil, c.rest, c.list, strings.Fields(c.args)...)
-		if err != nil || out != c.out || notes != c.notes {
-			t.Errorf("%s: %v\n%q\nwant\n%q\nnotes %q", c.args, err, out, c.out, notes)
-		}
+		assert.True(t, err == nil && out == c.out && notes == c.notes, "%s: %v\n%q\nwant\n%q\nnotes %q", c.args, err,
+			out, c.out, notes)
 	}
 }
 
@@ -84,9 +86,8 @@ func TestListFile(t *testing.T) {
 	} {
 		path := filepath.Join(dir, name)
 		out, notes, err := printFruit(t, nil, nil, []fruit{{"apple", 1}}, "-o", path)
-		if err != nil || out != "" || notes != "more\n"+path+": 1 fruit\n" {
-			t.Fatalf("%s: %v, %q, %q", name, err, out, notes)
-		}
+		must.True(t, err == nil && out == "" && notes == "more\n"+path+": 1 fruit\n", "%s: %v, %q, %q", name, err, out,
+			notes)
 		got, err := os.ReadFile(path)
 		if err == nil && strings.HasSuffix(name, ".gz") {
 			var plain *gzip.Reader
@@ -94,9 +95,7 @@ func TestListFile(t *testing.T) {
 				got, err = io.ReadAll(plain)
 			}
 		}
-		if err != nil || string(got) != want {
-			t.Errorf("%s: %v, %q, want %q", name, err, got, want)
-		}
+		assert.True(t, err == nil && string(got) == want, "%s: %v, %q, want %q", name, err, got, want)
 	}
 	lost := errors.New("lost")
 	path := filepath.Join(dir, "lost.csv")

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/amble-crawler/amble/internal/config"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -26,9 +27,7 @@ func TestStandardLog(t *testing.T) {
 		}
 		now = now.Add(time.Second)
 		l.Print("one more")
-		if n := strings.Count(out.String(), "\n"); n != want {
-			t.Errorf("%s: %d lines, want %d", level, n, want)
-		}
+		assert.Equal(t, strings.Count(out.String(), "\n"), want, level, "lines")
 		if level == "debug" && !strings.Contains(out.String(), `"text":"one more","lines_left_out":99990}`) {
 			t.Errorf("%s", out.String())
 		}
@@ -42,9 +41,7 @@ func TestStandardLogIsRestored(t *testing.T) {
 	restore := RedirectStandardLog(to, time.Now)
 	log.Print("hello")
 	restore()
-	if !strings.Contains(out.String(), "text=hello") || log.Writer() != before {
-		t.Errorf("%q", out.String())
-	}
+	assert.True(t, strings.Contains(out.String(), "text=hello") && log.Writer() == before, "%q", out.String())
 }
 
 // hostile is text that a stranger may choose: it moves the cursor, clears the screen, turns around
@@ -76,9 +73,7 @@ func TestPlainWriter(t *testing.T) {
 			}
 		}
 	}
-	if got := plainText(good); got != good {
-		t.Errorf("%q becomes %q", good, got)
-	}
+	assert.Equal(t, plainText(good), good, "becomes")
 	var back map[string]string
 	if err := json.Unmarshal([]byte(plainText(string(encoded))), &back); err != nil || back["title"] != hostile {
 		t.Errorf("%q, %v", back["title"], err)

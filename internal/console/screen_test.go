@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/config"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -79,9 +80,7 @@ func (g *glass) sequence(text string) string {
 			g.t.Errorf("up %d lines of %d", n, len(g.lines)-1)
 			n = len(g.lines) - 1
 		}
-		if !strings.HasPrefix(text[end+1:], "\x1b[J") {
-			g.t.Error("moves up and does not erase")
-		}
+		assert.True(g.t, strings.HasPrefix(text[end+1:], "\x1b[J"), "moves up and does not erase")
 		g.lines = append(g.lines[:len(g.lines)-1-n], "")
 	case 'm':
 	}
@@ -98,19 +97,13 @@ func TestScreenRedrawsBlock(t *testing.T) {
 	g := &glass{t: t, width: 20}
 	s := &Screen{W: g, Size: func() (int, int) { return g.width, 10 }, colour: true}
 	s.Draw(Row{"one", StyleTitle}, Row{"two", styleNone})
-	if got := g.String(); got != "one\ntwo\n" {
-		t.Errorf("%q", got)
-	}
+	assert.Equal(t, g.String(), "one\ntwo\n")
 	io.WriteString(s, "a line of the log that is longer than the screen is wide\n")
 	s.Draw(Row{"three", StyleDanger}, Row{strings.Repeat("x", 100), styleNone}, Row{"end", styleNone})
-	if got := g.String(); got != "a line of the log th\nat is longer than th\ne screen is wide\nthree\n"+
-		strings.Repeat("x", 16)+"...\nend\n" {
-		t.Errorf("%q", got)
-	}
+	assert.Equal(t, g.String(),
+		"a line of the log th\nat is longer than th\ne screen is wide\nthree\n"+strings.Repeat("x", 16)+"...\nend\n")
 	s.Draw()
-	if got := g.String(); got != "a line of the log th\nat is longer than th\ne screen is wide\n" {
-		t.Errorf("%q", got)
-	}
+	assert.Equal(t, g.String(), "a line of the log th\nat is longer than th\ne screen is wide\n")
 }
 
 // A block that is higher than the screen would scroll it, and could not be erased.
@@ -120,14 +113,10 @@ func TestScreenFitsTheHeight(t *testing.T) {
 	for range 3 {
 		s.Draw(Row{Text: "a"}, Row{Text: "b"}, Row{Text: "c"}, Row{Text: "d"})
 	}
-	if got := g.String(); got != "a\nb\n" {
-		t.Errorf("%q", got)
-	}
+	assert.Equal(t, g.String(), "a\nb\n")
 	s.Size = func() (int, int) { return 1, 1 }
 	s.Draw(Row{Text: "a"})
-	if got := g.String(); got != "" {
-		t.Errorf("%q", got)
-	}
+	assert.Equal(t, g.String(), "")
 }
 
 // When the window becomes narrower, the terminal wraps what is drawn, and all of it has to go.
@@ -139,18 +128,14 @@ func TestScreenCountsWrappedRows(t *testing.T) {
 	b.Reset()
 	width = 13
 	s.Draw(Row{Text: "y"})
-	if got := b.String(); got != "\r\x1b[4A\x1b[Jy\n" {
-		t.Errorf("%q, want it to go up three lines and one", got)
-	}
+	assert.Equal(t, b.String(), "\r\x1b[4A\x1b[Jy\n")
 }
 
 func TestColourOnlyWhereWanted(t *testing.T) {
 	var b bytes.Buffer
 	s := &Screen{W: &b, Size: func() (int, int) { return 40, 10 }}
 	s.Draw(Row{"x", StyleTitle})
-	if got := b.String(); got != "x\n" {
-		t.Errorf("%q", got)
-	}
+	assert.Equal(t, b.String(), "x\n")
 }
 
 func TestScreenManyWriters(t *testing.T) {
@@ -166,20 +151,14 @@ func TestScreenManyWriters(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if got, want := g.String(), strings.Repeat("line\n", 400)+"block\nblock\n"; got != want {
-		t.Errorf("%d bytes, want %d", len(got), len(want))
-	}
+	assert.Equal(t, g.String(), strings.Repeat("line\n", 400)+"block\nblock\n", "bytes")
 }
 
 func TestNoScreen(t *testing.T) {
-	if NewScreen(&bytes.Buffer{}) != nil {
-		t.Error("a buffer is no terminal")
-	}
+	assert.True(t, NewScreen(&bytes.Buffer{}) == nil, "a buffer is no terminal")
 	file := must.Get(os.Create(t.TempDir() + "/file"))(t)
 	defer file.Close()
-	if NewScreen(file) != nil {
-		t.Error("a file is no terminal")
-	}
+	assert.True(t, NewScreen(file) == nil, "a file is no terminal")
 }
 
 // On a screen the block is drawn at once and again, and gone at the end.
@@ -190,17 +169,11 @@ func TestProgressOnAScreen(t *testing.T) {
 		stop := Watch(Progress{
 			Rows: func(int) []Row { return []Row{{Text: "pages     1,234"}} },
 		}, s)
-		if !strings.Contains(g.String(), "pages     1,234") {
-			t.Errorf("not drawn at once: %q", g.String())
-		}
+		assert.Contains(t, g.String(), "pages     1,234", "not drawn at once")
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
-		if n := strings.Count(g.String(), "pages"); n != 1 {
-			t.Errorf("%d blocks after 5 s", n)
-		}
+		assert.Equal(t, strings.Count(g.String(), "pages"), 1, "blocks after 5 s")
 		stop()
-		if g.String() != "" {
-			t.Errorf("left at the end: %q", g.String())
-		}
+		assert.Equal(t, g.String(), "", "left at the end")
 	})
 }

@@ -2,7 +2,6 @@ package console
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/engine/crawl"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -31,12 +31,8 @@ func TestUntilDone(t *testing.T) {
 		done <- err
 	}()
 	cancel()
-	if err := <-done; !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
-	if _, err := waits.Read(make([]byte, 1)); !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
+	assert.Is(t, <-done, context.Canceled)
+	assert.Fails(waits.Read(make([]byte, 1)))(t, context.Canceled)
 	_ = w.Close() // the read that was left ends
 }
 
@@ -50,13 +46,9 @@ func TestSupervisor(t *testing.T) {
 		b := make([]byte, 1<<10)
 		for {
 			n, err := listener.Read(b)
-			if err != nil {
-				t.Fatalf("waiting for %q: %v", want, err)
-			}
+			must.Do(t, err, "waiting for", want)
 			message := string(b[:n])
-			if not != "" && strings.Contains(message, not) {
-				t.Fatalf("heard %q before %q", message, want)
-			}
+			must.True(t, not == "" || !strings.Contains(message, not), "heard %q before %q", message, want)
 			if strings.Contains(message, want) {
 				return
 			}
@@ -89,9 +81,8 @@ func TestSupervisor(t *testing.T) {
 	heard("STATUS=running: 8 fetched", "WATCHDOG")
 	end()
 	heard("STOPPING=1", "WATCHDOG")
-	if FindSupervisor(func(string) string { return "" }, time.Now) != nil {
-		t.Error("there is a supervisor where none is named")
-	}
+	assert.True(t, FindSupervisor(func(string) string { return "" }, time.Now) == nil,
+		"there is a supervisor where none is named")
 	none := FindSupervisor(func(string) string { return "" }, time.Now)
 	none.Watch(nil)()
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -28,9 +29,7 @@ func TestReplaceFile(t *testing.T) {
 			}
 			return c.err
 		})
-		if !errors.Is(err, c.err) {
-			t.Errorf("%v, want %v", err, c.err)
-		}
+		assert.Is(t, err, c.err)
 		if got, _ := os.ReadFile(path); string(got) != c.want {
 			t.Errorf("%q, want %q", got, c.want)
 		}

@@ -1,13 +1,15 @@
 package arguments
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
+)
 
 func TestIsRegistry(t *testing.T) {
 	for host, want := range map[string]bool{
 		"com": true, "co.uk": true, "github.io": false, "localhost": false, "a.com": false,
 	} {
-		if got := isRegistry(host); got != want {
-			t.Errorf("%s: %v", host, got)
-		}
+		assert.Equal(t, isRegistry(host), want, host)
 	}
 }

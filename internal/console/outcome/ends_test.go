@@ -8,6 +8,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -19,9 +20,8 @@ func TestEndsAreDocumented(t *testing.T) {
 	for _, k := range Ends() {
 		fmt.Fprintf(&want, "| `%s` | %d | %s |\n", k.End, k.Code, k.Text)
 	}
-	if !strings.Contains(string(page), "|---|---|---|\n"+want.String()+"\n") {
-		t.Errorf("docs/OPERATING.md should have\n%s", want.String())
-	}
+	assert.Contains(t, string(page), "|---|---|---|\n"+want.String()+"\n", "docs/OPERATING.md should have",
+		want.String())
 }
 
 // TestEndOf: each exit code of an error belongs to one end.
@@ -40,8 +40,6 @@ func TestEndOf(t *testing.T) {
 		{fmt.Errorf("commit: %w", storage.ErrNoSpace), console.ExitProblem, EndDiskFull},
 		{os.ErrExist, console.ExitProblem, EndFailed},
 	} {
-		if got := EndOf(c.err, c.code); got != c.want {
-			t.Errorf("%v with exit code %d is %s, want %s", c.err, c.code, got, c.want)
-		}
+		assert.Equal(t, EndOf(c.err, c.code), c.want, c.err, "with exit code", c.code)
 	}
 }

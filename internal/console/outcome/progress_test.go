@@ -10,6 +10,7 @@ import (
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 )
 
 func someStatus() crawl.Status {
@@ -31,17 +32,13 @@ func TestProgressBlock(t *testing.T) {
   received    3.0 MiB  2.0 KiB/s        queue       1,234 URLs
   denied      5 by robots.txt           errors      6
   left        about 2m 5s; slow.example has 7 URLs`
-	if got := texts(progressRows(someStatus(), someTime, 80)); got != wide {
-		t.Errorf("80 columns:\n%s", got)
-	}
+	assert.Equal(t, texts(progressRows(someStatus(), someTime, 80)), wide, "80 columns")
 	made := someStatus()
 	made.Run.Requisites, made.Run.Recrawls, made.Run.Unchanged = 56, 7, 7
 	more := `
   requisites  56                        recrawls    7, 100.0 % unchanged (0 B received)
 `
-	if got := texts(progressRows(made, someTime, 80)); !strings.Contains(got, more) {
-		t.Errorf("with requisites and recrawls:\n%s", got)
-	}
+	assert.Contains(t, texts(progressRows(made, someTime, 80)), more, "with requisites and recrawls")
 	narrow := `amble: running for 1m 15s; Ctrl-C to stop
   pages       1,234  12.3/s
   hosts       3 active, 7 waiting
@@ -50,34 +47,24 @@ func TestProgressBlock(t *testing.T) {
   denied      5 by robots.txt
   errors      6
   left        about 2m 5s; slow.example has 7 URLs`
-	if got := texts(progressRows(someStatus(), someTime, 60)); got != narrow {
-		t.Errorf("60 columns:\n%s", got)
-	}
+	assert.Equal(t, texts(progressRows(someStatus(), someTime, 60)), narrow, "60 columns")
 	for _, r := range progressRows(someStatus(), someTime, 80) {
-		if len(r.Text) >= 80 {
-			t.Errorf("too wide: %s", r.Text)
-		}
+		assert.True(t, len(r.Text) < 80, "too wide: %s", r.Text)
 	}
 }
 
 func TestProgressTitles(t *testing.T) {
 	s := someStatus()
 	s.State = "stopping"
-	if got := progressRows(s, someTime,
-		80)[0].Text; got != "amble: stopping, 2 requests in flight; Ctrl-C again to stop at once" {
-		t.Error(got)
-	}
+	assert.Equal(t, progressRows(s, someTime, 80)[0].Text,
+		"amble: stopping, 2 requests in flight; Ctrl-C again to stop at once")
 	s.State, s.Reason, s.Since = "stalled", "no space left", someTime.Add(-7*time.Second)
-	if got := progressRows(s, someTime, 80)[0].Text; got != "amble: stalled for 7s; Ctrl-C to stop" {
-		t.Error(got)
-	}
+	assert.Equal(t, progressRows(s, someTime, 80)[0].Text, "amble: stalled for 7s; Ctrl-C to stop")
 	if got := progressRows(s, someTime, 80)[1]; got.Style != console.StyleDanger ||
 		!strings.Contains(got.Text, "until the disk has room again: no space left") {
 		t.Error(got)
 	}
-	if got := progressRows(crawl.Status{State: "opened"}, someTime, 80)[0].Text; got != "amble: reading the database" {
-		t.Error(got)
-	}
+	assert.Equal(t, progressRows(crawl.Status{State: "opened"}, someTime, 80)[0].Text, "amble: reading the database")
 }
 
 // Without a screen there is one line of the log every ten seconds, and none after the end.
@@ -96,9 +83,7 @@ func TestProgressInTheLog(t *testing.T) {
 		for _, want := range []string{"level=INFO", "msg=running", "pages=1234", "pages_per_second=12.3",
 			"hosts_active=3", "hosts_waiting=7", "queued=1234", "denied=5", "errors=6", `finish="2m 5s"`,
 			"slowest_host=slow.example"} {
-			if !strings.Contains(lines[0], want) {
-				t.Errorf("no %s in %s", want, lines[0])
-			}
+			assert.Contains(t, lines[0], want, "no")
 		}
 	})
 }

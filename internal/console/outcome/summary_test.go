@@ -9,6 +9,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -107,13 +108,10 @@ func TestSummaries(t *testing.T) {
 		}
 		must.Do(t, Print(&b, &c, &tt.out, tt.bad, someTime))
 		for _, want := range tt.wants {
-			if !strings.Contains(b.String(), want) {
-				t.Errorf("%s: want %q in\n%s", tt.name, want, b.String())
-			}
+			assert.Contains(t, b.String(), want, tt.name)
 		}
-		if strings.Contains(b.String(), tt.not) {
-			t.Errorf("%s: %q should not be in\n%s", tt.name, tt.not, b.String())
-		}
+		assert.True(t, !strings.Contains(b.String(), tt.not), "%s: %q should not be in\n%s", tt.name, tt.not,
+			b.String())
 	}
 }
 
@@ -127,11 +125,9 @@ func TestManyPostponedHosts(t *testing.T) {
 	var b strings.Builder
 	WritePostponed(&b, hosts, someTime)
 	text := b.String()
-	if strings.Count(text, ".example") != 10 || !strings.Contains(text, "25 hosts are postponed") ||
-		!strings.Contains(text, "  and 15 more hosts\n") ||
-		!strings.Contains(text, "it refused or failed repeatedly") {
-		t.Error(text)
-	}
+	assert.True(t, strings.Count(text, ".example") == 10 && strings.Contains(text, "25 hosts are postponed") &&
+		strings.Contains(text, "  and 15 more hosts\n") && strings.Contains(text, "it refused or failed repeatedly"),
+		"%v", text)
 }
 
 // TestRequisiteRows: a status says what requisites cost that wait, and nothing of a crawl without any.
@@ -147,8 +143,6 @@ func TestRequisiteRows(t *testing.T) {
 		{crawl.Status{Requisites: map[string]int{"fetched": 1200}},
 			"[[requisites 1,200 of these URLs are what pages are made of; 0 wait, 0 are missing]]"},
 	} {
-		if got := fmt.Sprint(RequisiteRows(test.status)); got != test.want {
-			t.Errorf("%s, want %s", got, test.want)
-		}
+		assert.Equal(t, fmt.Sprint(RequisiteRows(test.status)), test.want)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -32,11 +33,7 @@ func checkFields(t *testing.T, heading, text string, line reflect.Type) {
 			continue
 		}
 		row, _, _ = strings.Cut(row, "\n")
-		if always := strings.Contains(row, "| always. "); always != (optional == "") {
-			t.Errorf("%s: the row says %q", name, row)
-		}
+		assert.Equal(t, strings.Contains(row, "| always. "), (optional == ""), name, "the row says", row)
 	}
-	if rows != line.NumField() {
-		t.Errorf("%s: %d rows for %d fields", heading, rows, line.NumField())
-	}
+	assert.Equal(t, rows, line.NumField(), heading, "rows for fields")
 }

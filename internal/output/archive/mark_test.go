@@ -1,9 +1,9 @@
 package archive
 
 import (
-	"slices"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -18,22 +18,15 @@ func TestMarksAsStored(t *testing.T) {
 		FileMark{File: "amble-20261120121415-000001-h.warc.gz", Length: 123, Complete: true}.Mark(),
 		`{"Receiver":"a","Number":7}`,
 	}
-	if !slices.Equal(marks, want) {
-		t.Errorf("marks are %q, want %q", marks, want)
-	}
-	if again := string(EncodeMarks(marks)); again != stored {
-		t.Errorf("%s was stored again as %s", stored, again)
-	}
+	assert.Slice(t, marks, want, "marks")
+	assert.Equal(t, string(EncodeMarks(marks)), stored, "was stored again as")
 	for _, none := range []string{"", "null", "[]"} {
 		if marks, err := DecodeMarks([]byte(none)); err != nil || len(marks) > 0 {
 			t.Errorf("%q: %q, %v", none, marks, err)
 		}
 	}
-	if _, err := DecodeMarks([]byte(`{"File":"a"}`)); err == nil {
-		t.Error("an object was taken for marks")
-	}
+	assert.Fails(DecodeMarks([]byte(`{"File":"a"}`)))(t, nil, "an object was taken for marks")
 	s := Series{c: SeriesOptions{Naming: pageNames}}
-	if !s.Owns(marks[0]) || s.Owns(marks[1]) || s.Owns(marks[2]) {
-		t.Error("a series takes the marks of others for its own, or its own for others'")
-	}
+	assert.True(t, s.Owns(marks[0]) && !s.Owns(marks[1]) && !s.Owns(marks[2]),
+		"a series takes the marks of others for its own, or its own for others'")
 }

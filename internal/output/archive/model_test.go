@@ -150,14 +150,10 @@ func (m *model) takeAway() {
 		if err == nil {
 			err = os.Remove(filepath.Join(m.o.Dir, file))
 		}
-		if err != nil {
-			m.t.Fatal(err)
-		}
+		must.Do(m.t, err)
 		for l := range strings.Lines(string(text)) {
 			i := slices.Index(m.committed, strings.TrimSuffix(l, "\n"))
-			if i < 0 {
-				m.t.Fatalf("%s has %q, which is not committed", file, l)
-			}
+			must.True(m.t, i >= 0, "%s has %q, which is not committed", file, l)
 			m.committed = slices.Delete(m.committed, i, i+1)
 		}
 	}
@@ -208,17 +204,13 @@ func (m *model) expire() {
 		if err == nil {
 			err = m.w.Committed()
 		}
-		if err != nil {
-			m.t.Fatal(err)
-		}
+		must.Do(m.t, err)
 	}
 	if m.dirty {
 		return
 	}
 	for _, name := range names(m.t, m.o.Dir) {
-		if strings.HasSuffix(name, SuffixOpen) {
-			m.t.Fatalf("%s is a day old", name)
-		}
+		must.True(m.t, !strings.HasSuffix(name, SuffixOpen), "%s is a day old", name)
 	}
 }
 

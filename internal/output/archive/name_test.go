@@ -3,6 +3,8 @@ package archive
 import (
 	"strings"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
 )
 
 var pageNames = numbered("pages-", ".jsonl", "")
@@ -36,9 +38,8 @@ func TestNamingParse(t *testing.T) {
 	}
 	for _, tt := range tests {
 		serial, _, suffix, ok := pageNames.Parse(tt.name)
-		if serial != tt.serial || suffix != tt.suffix || ok != tt.ok {
-			t.Errorf("%q: got %d %q %v", tt.name, serial, suffix, ok)
-		}
+		assert.True(t, serial == tt.serial && suffix == tt.suffix && ok == tt.ok, "%q: got %d %q %v", tt.name, serial,
+			suffix, ok)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/amble-crawler/amble/internal/records/digest"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -67,9 +68,7 @@ func TestEncodeGolden(t *testing.T) {
 	}
 	for _, tt := range tests {
 		got, err := tt.page.Encode()
-		if err != nil || string(got) != tt.want {
-			t.Errorf("%s: %v\ngot  %swant %s", tt.name, err, got, tt.want)
-		}
+		assert.True(t, err == nil && string(got) == tt.want, "%s: %v\ngot  %swant %s", tt.name, err, got, tt.want)
 	}
 }
 
@@ -82,12 +81,8 @@ func TestEncodeNeedsURL(t *testing.T) {
 func TestEncodeBoundsTexts(t *testing.T) {
 	long := strings.Repeat("é", 1<<20)
 	got := must.Get(Page{URL: "http://a/", Title: long, ContentType: long, Language: long, Error: long}.Encode())(t)
-	if len(got) > 5*maxText {
-		t.Errorf("%d bytes from texts of 2 MiB", len(got))
-	}
-	if bytes.ContainsRune(got, utf8.RuneError) {
-		t.Error("a character was cut in two")
-	}
+	assert.AtMost(t, len(got), 5*maxText, "bytes from texts of 2 MiB")
+	assert.True(t, !bytes.ContainsRune(got, utf8.RuneError), "a character was cut in two")
 	// Continuation bytes alone cannot be cut between characters.
 	must.Get((Page{URL: "http://a/", Title: strings.Repeat("\x80", 1<<20)}).Encode())(t)
 }
@@ -100,27 +95,16 @@ func FuzzEncode(f *testing.F) {
 			Duration: time.Duration(n)}
 		got, err := p.Encode()
 		if err != nil {
-			if url != "" {
-				t.Fatal(err)
-			}
+			must.True(t, url == "", "%v", err)
 			return
 		}
-		if bytes.IndexByte(got, '\n') != len(got)-1 {
-			t.Fatalf("not one line: %q", got)
-		}
-		if !utf8.Valid(got) {
-			t.Fatalf("not UTF-8: %q", got)
-		}
+		must.True(t, bytes.IndexByte(got, '\n') == len(got)-1, "not one line: %q", got)
+		must.True(t, utf8.Valid(got), "not UTF-8: %q", got)
 		var back line
-		if err := json.Unmarshal(got, &back); err != nil {
-			t.Fatalf("%v: %q", err, got)
-		}
-		if back.Status != status || back.Bytes != n || back.Version != Version {
-			t.Fatalf("came back as %+v", back)
-		}
-		if utf8.ValidString(title) && len(title) <= maxText && back.Title != title {
-			t.Fatalf("title %q came back as %q", title, back.Title)
-		}
+		must.Do(t, json.Unmarshal(got, &back), got)
+		must.True(t, back.Status == status && back.Bytes == n && back.Version == Version, "came back as %+v", back)
+		must.True(t, !utf8.ValidString(title) || len(title) > maxText || back.Title == title,
+			"title %q came back as %q", title, back.Title)
 	})
 }
 
@@ -128,9 +112,7 @@ func TestMilliseconds(t *testing.T) {
 	for d, want := range map[time.Duration]float64{
 		0: 0, 999: 0, time.Microsecond: 0.001, 1234567 * time.Nanosecond: 1.234, math.MaxInt64: 9223372036854.775,
 	} {
-		if got := milliseconds(d); got != want {
-			t.Errorf("%d ns: got %v, want %v", d, got, want)
-		}
+		assert.Equal(t, milliseconds(d), want, d, "ns")
 	}
 }
 

@@ -4,10 +4,10 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -169,9 +169,7 @@ func TestOpenCutsToTheMarks(t *testing.T) {
 				write(t, o.Dir, name, content)
 			}
 			w := mustOpen(t, o, tt.marks)
-			if got := names(t, o.Dir); len(got) != len(tt.want) {
-				t.Errorf("files are %q", got)
-			}
+			assert.Equal(t, len(names(t, o.Dir)), len(tt.want), "files")
 			for name, want := range tt.want {
 				if got, err := os.ReadFile(filepath.Join(o.Dir, name)); err != nil || string(got) != want {
 					t.Errorf("%s holds %q (%v), want %q", name, got, err, want)
@@ -180,9 +178,7 @@ func TestOpenCutsToTheMarks(t *testing.T) {
 			if tt.after == nil {
 				tt.after = tt.marks
 			}
-			if got := mustSync(t, w); !slices.Equal(got, tt.after) {
-				t.Errorf("marks %v became %v", tt.marks, got)
-			}
+			assert.Slice(t, mustSync(t, w), tt.after, "marks", tt.marks, "became")
 			mustAppend(t, w, "next")
 			mustSync(t, w)
 			if got, err := os.ReadFile(filepath.Join(o.Dir, tt.next)); err != nil ||
@@ -216,9 +212,8 @@ func TestOpenRefusesLostOutput(t *testing.T) {
 				write(t, o.Dir, name, "a\nb\n")
 			}
 			_, err := Open(o, []Mark{tt.mark})
-			if err == nil || tt.want != nil && !errors.Is(err, tt.want) || !strings.Contains(err.Error(), tt.text) {
-				t.Errorf("got %v", err)
-			}
+			assert.True(t, err != nil && (tt.want == nil || errors.Is(err, tt.want)) &&
+				strings.Contains(err.Error(), tt.text), "got %v", err)
 			wantNames(t, o.Dir, have...) // a directory that is refused is left as it was
 		})
 	}
@@ -235,8 +230,5 @@ func TestSettingAsideOverwritesNothing(t *testing.T) {
 		string(got) != "a\n" {
 		t.Errorf("%q (%v)", got, err)
 	}
-	if want := []Aside{{"pages-000001.jsonl", "pages-000001.jsonl.unmarked.3", false, 0}}; !slices.Equal(w.Aside(),
-		want) {
-		t.Errorf("%+v, want %+v", w.Aside(), want)
-	}
+	assert.Slice(t, w.Aside(), []Aside{{"pages-000001.jsonl", "pages-000001.jsonl.unmarked.3", false, 0}})
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/spool"
 )
@@ -66,9 +67,7 @@ func output(t testing.TB, dir string) []string {
 		data := must.Get(os.ReadFile(filepath.Join(dir, name)))(t)
 		for l := range strings.Lines(string(data)) {
 			text, whole := strings.CutSuffix(l, "\n")
-			if !whole {
-				t.Errorf("%s ends in a torn line %q", name, l)
-			}
+			assert.True(t, whole, "%s ends in a torn line %q", name, l)
 			all = append(all, text)
 		}
 	}
@@ -84,16 +83,12 @@ func names(t testing.TB, dir string) []string {
 
 func wantNames(t testing.TB, dir string, want ...string) {
 	t.Helper()
-	if got := names(t, dir); !slices.Equal(got, want) {
-		t.Errorf("files are %q, want %q", got, want)
-	}
+	assert.Slice(t, names(t, dir), want, "files")
 }
 
 func wantOutput(t testing.TB, dir string, want []string) {
 	t.Helper()
-	if got := output(t, dir); !slices.Equal(got, want) {
-		t.Errorf("output is %q, want %q", got, want)
-	}
+	assert.Slice(t, output(t, dir), want, "output")
 }
 
 // finish ends a writer cleanly, and returns the marks that must be committed by then.
@@ -103,9 +98,7 @@ func finish(t testing.TB, w *Writer) []Mark {
 	if err == nil {
 		err = w.Committed()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	w.Close()
 	return marks
 }
@@ -172,9 +165,7 @@ func TestClosedWriterRefuses(t *testing.T) {
 	_, syncErr := w.Sync()
 	_, finishErr := w.Finish()
 	for _, err := range []error{w.Append(itemOf("a"), time.Now()), syncErr, finishErr, w.Rollback(nil), w.Committed()} {
-		if !errors.Is(err, ErrClosed) {
-			t.Errorf("got %v", err)
-		}
+		assert.Is(t, err, ErrClosed)
 	}
 	wantNames(t, o.Dir)
 }
@@ -226,9 +217,7 @@ func TestRollback(t *testing.T) {
 
 	w = mustOpen(t, o, committed)
 	wantOutput(t, o.Dir, lines(0, 12))
-	if err := w.Rollback(nil); err == nil {
-		t.Error("a crawl that began with marks was rolled back to nothing")
-	}
+	assert.True(t, w.Rollback(nil) != nil, "a crawl that began with marks was rolled back to nothing")
 }
 
 // recorder is a format whose sink is of another kind: it has no files, and keeps nothing.
@@ -270,9 +259,7 @@ func TestConcurrentSinks(t *testing.T) {
 		if err == nil {
 			err = w.Append(item, time.Now())
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
 	append("a")
 	pages := FileMark{File: "pages-000001.jsonl", Length: int64(len(encoded("a")))}
@@ -285,18 +272,12 @@ func TestConcurrentSinks(t *testing.T) {
 	if _, err := w.Sync(); !errors.Is(err, r.fail) {
 		t.Fatalf("got %v", err)
 	}
-	if n := len(output(t, o.Dir)); n != 1 {
-		t.Errorf("%d lines, want 1", n)
-	}
-	if r.restored != 1 {
-		t.Error("the sink that failed was not rolled back")
-	}
+	assert.Equal(t, len(output(t, o.Dir)), 1, "lines")
+	assert.Equal(t, r.restored, 1, "the sink that failed was not rolled back")
 	r.fail = nil
 	append("b")
 	mustSync(t, w)
-	if n := len(output(t, o.Dir)); n != 2 {
-		t.Errorf("%d lines, want 2", n)
-	}
+	assert.Equal(t, len(output(t, o.Dir)), 2, "lines")
 }
 
 func BenchmarkAppend(b *testing.B) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -61,12 +62,8 @@ func TestWriter(t *testing.T) {
 			"a: by one; b: by two", "k: 1; 2", "0.25", "'=HYPERLINK(\"http://evil.test\")\nnext, \"quoted\""},
 		{"https://b.test/", "", "-4", "1", "'=2", "0", "", "", "", "", "", "", ""},
 	}
-	if !slices.EqualFunc(got, want, slices.Equal) {
-		t.Errorf("got  %q\nwant %q", got, want)
-	}
-	if got := Columns[line](); !slices.Equal(got, want[0]) {
-		t.Errorf("columns: %q", got)
-	}
+	assert.True(t, slices.EqualFunc(got, want, slices.Equal), "got  %q\nwant %q", got, want)
+	assert.Slice(t, Columns[line](), want[0], "columns")
 }
 
 // TestWriterWithoutValues: a list without values has its line of names, so that a database makes the table.
@@ -79,14 +76,10 @@ func TestWriterWithoutValues(t *testing.T) {
 
 func TestDefuse(t *testing.T) {
 	for _, text := range []string{"=1", "+1", "-1", "@a", "\tx", "\rx", "\nx", "＝1", "＋1", "－1", "＠a", "="} {
-		if got := Defuse(text); got != "'"+text {
-			t.Errorf("%q becomes %q", text, got)
-		}
+		assert.Equal(t, Defuse(text), "'"+text, text, "becomes")
 	}
 	for _, text := range []string{"", "a=1", "'=1", "https://a.test/", "日本", "\xff\xfe", "\xef"} {
-		if got := Defuse(text); got != text {
-			t.Errorf("%q becomes %q", text, got)
-		}
+		assert.Equal(t, Defuse(text), text, "becomes")
 	}
 }
 
@@ -96,11 +89,7 @@ func FuzzDefuse(f *testing.F) {
 	f.Add("a\r\nb")
 	f.Fuzz(func(t *testing.T, text string) {
 		got := Defuse(text)
-		if strings.TrimPrefix(got, "'") != strings.TrimPrefix(text, "'") {
-			t.Errorf("%q becomes %q", text, got)
-		}
-		if got != "" && strings.ContainsAny(got[:1], "=+-@\t\r\n") {
-			t.Errorf("%q begins a formula", got)
-		}
+		assert.Equal(t, strings.TrimPrefix(got, "'"), strings.TrimPrefix(text, "'"), text, "becomes", got)
+		assert.True(t, got == "" || !strings.ContainsAny(got[:1], "=+-@\t\r\n"), "%q begins a formula", got)
 	})
 }

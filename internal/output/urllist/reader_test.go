@@ -10,6 +10,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -49,15 +50,12 @@ func readAll(t *testing.T, r io.Reader) (all []entry, end error) {
 
 func compare(t *testing.T, got, want []entry) {
 	t.Helper()
-	if len(got) != len(want) {
-		t.Fatalf("%d entries, want %d: %+v", len(got), len(want), got)
-	}
+	must.True(t, len(got) == len(want), "%d entries, want %d: %+v", len(got), len(want), got)
 	for i, w := range want {
 		g := got[i]
 		reason := strings.Contains(g.reason, w.reason) && (g.reason == "") == (w.reason == "")
-		if g.url != w.url || g.depth != w.depth || g.priority != w.priority || g.line != w.line || !reason {
-			t.Errorf("entry %d is %+v, want %+v", i, g, w)
-		}
+		assert.True(t, g.url == w.url && g.depth == w.depth && g.priority == w.priority && g.line == w.line && reason,
+			"entry %d is %+v, want %+v", i, g, w)
 	}
 }
 
@@ -118,9 +116,7 @@ func TestPackedLists(t *testing.T) {
 		"two gzip members": append(packGzip(t, sample[:40]), packGzip(t, sample[40:])...),
 	} {
 		got, err := readAll(t, bytes.NewReader(body))
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		assert.NoError(t, err, name)
 		compare(t, got, sampleEntries)
 	}
 }
@@ -129,13 +125,11 @@ func TestPackedLists(t *testing.T) {
 func TestDamagedPackedLists(t *testing.T) {
 	long := strings.Repeat("http://a.test/\n", 1000)
 	for name, body := range map[string][]byte{"gzip": packGzip(t, long), "zstd": packZstd(t, long)} {
-		if _, err := readAll(t, bytes.NewReader(body[:len(body)-6])); err == nil {
-			t.Errorf("%s: a list that breaks off has no error", name)
-		}
+		assert.Fails(readAll(t, bytes.NewReader(body[:len(body)-6])))(t, nil, name,
+			"a list that breaks off has no error")
 	}
-	if _, err := readAll(t, bytes.NewReader([]byte{0x1f, 0x8b, 0, 0})); err == nil {
-		t.Error("a text that begins like gzip and is not gzip has no error")
-	}
+	assert.Fails(readAll(t, bytes.NewReader([]byte{0x1f, 0x8b, 0, 0})))(t, nil,
+		"a text that begins like gzip and is not gzip has no error")
 }
 
 // endless is one very long line.
@@ -177,9 +171,7 @@ func TestLongLinesAreBoundedAndPassedOver(t *testing.T) {
 func TestErrorsOfTheStreamAreFinal(t *testing.T) {
 	broken := errors.New("broken")
 	_, err := readAll(t, io.MultiReader(strings.NewReader("http://a.test/\n"), errReader{broken}))
-	if !errors.Is(err, broken) {
-		t.Errorf("the error is %v", err)
-	}
+	assert.Is(t, err, broken, "the error")
 }
 
 type errReader struct{ err error }
@@ -210,9 +202,7 @@ func FuzzReader(f *testing.F) {
 			case item.URL.IsZero():
 				t.Fatal("neither a URL nor an error")
 			}
-			if line <= last {
-				t.Fatalf("line %d after line %d", line, last)
-			}
+			must.True(t, line > last, "line %d after line %d", line, last)
 			last = line
 		}
 	})

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/spool"
 	"github.com/amble-crawler/amble/internal/web/weburl"
@@ -59,9 +60,7 @@ func take(t *testing.T, s *Sorter) (all []entry) {
 		if err == io.EOF {
 			return all
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		all = append(all, entry{host, string(record)})
 	}
 }
@@ -106,12 +105,8 @@ func TestSorter(t *testing.T) {
 						t.Fatalf("%d bytes of memory and %d of disk space are held", memory, disk)
 					}
 				}
-				if got := take(t, s); !slices.Equal(got, sortPlainly(all)) {
-					t.Errorf("round %d: %d records in another order than expected", round, len(got))
-				}
-				if s.Full() || (len(s.runs) > 0) != test.runs {
-					t.Errorf("%d runs, full: %t", len(s.runs), s.Full())
-				}
+				assert.Slice(t, take(t, s), sortPlainly(all), "round", round, "records in another order than")
+				assert.True(t, !s.Full() && (len(s.runs) > 0) == test.runs, "%d runs, full: %t", len(s.runs), s.Full())
 				mustReset(t, s)
 				wantEmpty(t, room, dir)
 			}
@@ -143,12 +138,8 @@ func TestFull(t *testing.T) {
 				all = append(all, e)
 				mustAdd(t, s, e)
 			}
-			if len(s.runs) != test.runs {
-				t.Errorf("%d runs, want %d", len(s.runs), test.runs)
-			}
-			if got := take(t, s); !slices.Equal(got, sortPlainly(all)) {
-				t.Errorf("%d records are lost or in another order", len(all)-len(got))
-			}
+			assert.Equal(t, len(s.runs), test.runs, "runs")
+			assert.Slice(t, take(t, s), sortPlainly(all), "records are lost or in another order")
 			mustReset(t, s)
 			wantEmpty(t, room, dir)
 		})
@@ -192,9 +183,8 @@ func TestNoDirectory(t *testing.T) {
 	for n := 0; err == nil && n < 100_000; n++ {
 		err = s.Add("a.test", []byte(fmt.Sprint(n)))
 	}
-	if !errors.Is(err, os.ErrNotExist) || !strings.HasPrefix(err.Error(), "sort by host: ") {
-		t.Errorf("the error is %v", err)
-	}
+	assert.True(t, errors.Is(err, os.ErrNotExist) && strings.HasPrefix(err.Error(), "sort by host: "),
+		"the error is %v", err)
 	mustReset(t, s)
 	if memory, disk := room.Held(); memory != 0 || disk != 0 || room.pool.Files() != 0 {
 		t.Errorf("%d bytes of memory, %d of disk space and %d files are held", memory, disk, room.pool.Files())
@@ -205,9 +195,7 @@ func TestNoDirectory(t *testing.T) {
 func TestRecordTooLong(t *testing.T) {
 	room, _ := testRoom(t, DefaultOptions())
 	s := room.NewSorter(false)
-	if err := s.Add("a.test", make([]byte, MaxRecord+1)); err == nil {
-		t.Error("a record that is too long is taken")
-	}
+	assert.True(t, s.Add("a.test", make([]byte, MaxRecord+1)) != nil, "a record that is too long is taken")
 	mustAdd(t, s, entry{"a.test", strings.Repeat("x", MaxRecord)})
 	if got := take(t, s); len(got) != 1 || len(got[0].text) != MaxRecord {
 		t.Errorf("%d records", len(got))
@@ -239,9 +227,7 @@ func readDamaged(t *testing.T, damage func([]byte) []byte) {
 	for err == nil {
 		_, _, err = sorted.Next()
 	}
-	if !errors.Is(err, errDamaged) {
-		t.Errorf("the error is %v", err)
-	}
+	assert.Is(t, err, errDamaged, "the error")
 	mustReset(t, s)
 }
 
@@ -304,11 +290,7 @@ func FuzzRun(f *testing.F) {
 // TestNoSpaceError: a disk that is full when a run is written makes the sorter full.
 func TestNoSpaceError(t *testing.T) {
 	for _, err := range []error{syscall.ENOSPC, syscall.EDQUOT, &spool.Error{Err: &os.PathError{Err: syscall.ENOSPC}}} {
-		if !isFullDisk(err) {
-			t.Errorf("%v does not count as a full disk", err)
-		}
+		assert.True(t, isFullDisk(err), "%v does not count as a full disk", err)
 	}
-	if isFullDisk(os.ErrPermission) {
-		t.Error("a file that may not be written counts as a full disk")
-	}
+	assert.True(t, !isFullDisk(os.ErrPermission), "a file that may not be written counts as a full disk")
 }

@@ -6,6 +6,9 @@ import (
 	"errors"
 	"math"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 func TestFields(t *testing.T) {
@@ -15,18 +18,10 @@ func TestFields(t *testing.T) {
 	b = binary.AppendUvarint(b, 5)
 	b = append(b, "\x02ab\x03cdefg"...)
 	d := NewDecoder(b)
-	if v := d.Byte(); v != 7 {
-		t.Errorf("byte %d", v)
-	}
-	if v := d.Uint16(); v != 0x0102 {
-		t.Errorf("16 bits %x", v)
-	}
-	if v := d.Uint32(); v != 0x01020304 {
-		t.Errorf("32 bits %x", v)
-	}
-	if v := d.Uint64(); v != 0x0102030405060708 {
-		t.Errorf("64 bits %x", v)
-	}
+	assert.Equal(t, d.Byte(), 7, "byte")
+	assert.Equal(t, d.Uint16(), 0x0102, "16 bits")
+	assert.Equal(t, d.Uint32(), 0x01020304, "32 bits")
+	assert.Equal(t, d.Uint64(), 0x0102030405060708, "64 bits")
 	if u, v, n := d.Uvarint(), d.Varint(), d.UvarintMax(5); u != 300 || v != -300 || n != 5 {
 		t.Errorf("numbers %d, %d and %d", u, v, n)
 	}
@@ -70,12 +65,10 @@ func TestFailures(t *testing.T) {
 	for _, test := range tests {
 		d := NewDecoder(test.b)
 		test.read(&d)
-		if !errors.Is(d.Err(), test.want) || d.End() != d.Err() || d.OK() {
-			t.Errorf("%s: %v, at the end %v", test.name, d.Err(), d.End())
-		}
-		if d.Len() != 0 || d.Byte() != 0 || d.Uvarint() != 0 || d.Bytes(0) != nil || !errors.Is(d.Err(), test.want) {
-			t.Errorf("%s: something is read after the failure", test.name)
-		}
+		assert.True(t, errors.Is(d.Err(), test.want) && d.End() == d.Err() && !d.OK(), "%s: %v, at the end %v",
+			test.name, d.Err(), d.End())
+		assert.True(t, d.Len() == 0 && d.Byte() == 0 && d.Uvarint() == 0 && d.Bytes(0) == nil &&
+			errors.Is(d.Err(), test.want), "%s: something is read after the failure", test.name)
 	}
 }
 
@@ -91,9 +84,7 @@ func FuzzDecoder(f *testing.F) {
 		// expect tells how many bytes a field takes, 0 for one that cannot be read.
 		expect := func(what string, size int, same bool) {
 			if failed = failed || size <= 0 || size > len(b)-at; failed {
-				if d.OK() || d.Len() != 0 {
-					t.Fatalf("%s at %d: no failure", what, at)
-				}
+				must.True(t, !d.OK() && d.Len() == 0, "%s at %d: no failure", what, at)
 				return
 			}
 			if at += size; !same || !d.OK() || d.Len() != len(b)-at {

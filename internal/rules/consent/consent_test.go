@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -35,9 +36,7 @@ func TestParseUsage(t *testing.T) {
 		{nil, ""},
 		{[]string{"search=n", strings.Repeat("a=1, ", maxValue) + "b=1"}, ""},
 	} {
-		if got := ParseUsage(test.lines...).String(); got != test.want {
-			t.Errorf("%.80q: %q, want %q", test.lines, got, test.want)
-		}
+		assert.Equal(t, ParseUsage(test.lines...).String(), test.want, test.lines)
 	}
 }
 
@@ -51,9 +50,7 @@ func TestParseSignal(t *testing.T) {
 		"ai_train=no, search":                   "",
 		"":                                      "",
 	} {
-		if got := ParseSignal(value).String(); got != want {
-			t.Errorf("%q: %q, want %q", value, got, want)
-		}
+		assert.Equal(t, ParseSignal(value).String(), want, value)
 	}
 }
 
@@ -61,19 +58,13 @@ func TestKnownDirectives(t *testing.T) {
 	d := must.Get(parseDirectives(directivesTable))(t)
 	for name, want := range map[string]string{"noai": "train-ai=n", "noimageai": "train-ai-images=n",
 		"noml": "train-ai=n"} {
-		if got := d[name].String(); got != want {
-			t.Errorf("%s: %q, want %q", name, got, want)
-		}
+		assert.Equal(t, d[name].String(), want, name)
 	}
 	for name := range d {
-		if name != strings.ToLower(name) {
-			t.Errorf("%s is not in lower case: it is never found", name)
-		}
+		assert.Equal(t, name, strings.ToLower(name), "is not in lower case: it is never found")
 	}
 	for _, bad := range []string{"a\tsearch\tn\thttps://x/\n", "a\tsearch\tno\tx\tx\n", "a\tfind\tn\tx\tx\n"} {
-		if _, err := parseDirectives(bad); err == nil {
-			t.Errorf("%q is read", bad)
-		}
+		assert.Fails(parseDirectives(bad))(t, nil, bad, "is read")
 	}
 }
 
@@ -87,9 +78,7 @@ func TestTDMFile(t *testing.T) {
 		{"location": "/text$", "tdm-reservation": "1"},
 		{"location": "/text", "tdm-reservation": 2},
 		{"location": "/directory-b/", "tdm-reservation": "0"}]`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for uri, want := range map[string]string{
 		"/directory-a/x.pdf": "tdmrep.json rule 1: tdm-reservation: 1",
 		"/directory-b/html/a?b": "tdmrep.json rule 2: tdm-reservation: 1, tdm-policy: " +
@@ -101,15 +90,11 @@ func TestTDMFile(t *testing.T) {
 		"/":                         "",
 	} {
 		s, ok := f.Statement(uri)
-		if ok != (want != "") || ok && s.String() != want {
-			t.Errorf("%s: %v %q, want %q", uri, ok, s, want)
-		}
+		assert.True(t, ok == (want != "") && (!ok || s.String() == want), "%s: %v %q, want %q", uri, ok, s, want)
 	}
 	for _, bad := range []string{"", "<html>", `{"location": "/", "tdm-reservation": 1}`, strings.Repeat("[", 10_000),
 		"[" + strings.Repeat(" ", MaxTDMFile) + "]"} {
-		if _, err := ParseTDMFile([]byte(bad)); err == nil {
-			t.Errorf("%.30q is a TDM file", bad)
-		}
+		assert.Fails(ParseTDMFile([]byte(bad)))(t, nil, bad, "is a TDM file")
 	}
 	many := "[" + strings.Repeat(`{"location":"/*a","tdm-reservation":1},`, 2*maxTDMRules) +
 		`{"location":"/","tdm-reservation":1}]`
@@ -152,13 +137,9 @@ func TestCombine(t *testing.T) {
 		{[]Statement{statement(SourceMeta, "train-ai-images=n")}, "train-ai-images=n", nil},
 	} {
 		e := Combine(test.list)
-		if e.Preferences.String() != test.want {
-			t.Errorf("%v: %q, want %q", test.list, e.Preferences, test.want)
-		}
+		assert.Equal(t, e.Preferences.String(), test.want, test.list, e.Preferences)
 		for c, i := range test.by {
-			if e.By[c] != i {
-				t.Errorf("%v: statement %d decides %v, want %d", test.list, e.By[c], c, i)
-			}
+			assert.Equal(t, e.By[c], i, test.list, "statement decides", c)
 		}
 	}
 }
@@ -186,9 +167,8 @@ func TestCombineInAnySequence(t *testing.T) {
 				t.Fatalf("%v: %v is %q by statement %d", list, Category(c), p, e.By[c])
 			}
 			for _, s := range list {
-				if Category(c) != Mining && s.Preferences[c] == Disallowed && p != Disallowed {
-					t.Fatalf("%v: %v is %q", list, Category(c), p)
-				}
+				must.True(t, Category(c) == Mining || s.Preferences[c] != Disallowed || p == Disallowed, "%v: %v is %q",
+					list, Category(c), p)
 			}
 		}
 	}
@@ -196,9 +176,7 @@ func TestCombineInAnySequence(t *testing.T) {
 
 func TestPolicy(t *testing.T) {
 	p, err := NewPolicy(map[string]string{"train-ai": "skip-storing", "search": "skip-fetching", "tdm": "record"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for preferences, want := range map[string]Action{
 		"":                     Record,
 		"train-ai=y, search=y": Record,
@@ -211,13 +189,10 @@ func TestPolicy(t *testing.T) {
 			t.Errorf("%q: %v, want %v", preferences, got, want)
 		}
 	}
-	if p.Fetches() || !(Policy{}).Fetches() {
-		t.Error("a policy that skips fetching fetches everything, or one that does nothing does not")
-	}
+	assert.True(t, !p.Fetches() && (Policy{}).Fetches(),
+		"a policy that skips fetching fetches everything, or one that does nothing does not")
 	for _, bad := range []map[string]string{{"train": "record"}, {"search": "skip"}} {
-		if _, err := NewPolicy(bad); err == nil {
-			t.Errorf("%v is a policy", bad)
-		}
+		assert.Fails(NewPolicy(bad))(t, nil, bad, "is a policy")
 	}
 }
 
@@ -228,9 +203,8 @@ func FuzzParse(f *testing.F) {
 		"</rsl>")
 	f.Fuzz(func(t *testing.T, text string) {
 		for c, p := range ParseUsage(text, text) {
-			if p > Disallowed || p != Unknown && Category(c) != TrainAI && Category(c) != Search {
-				t.Errorf("%v is %d", Category(c), p)
-			}
+			assert.True(t, p <= Disallowed && (p == Unknown || Category(c) == TrainAI || Category(c) == Search),
+				"%v is %d", Category(c), p)
 		}
 		_ = ParseSignal(text)
 		if terms, err := ParseTerms([]byte(text)); err == nil {
@@ -241,9 +215,8 @@ func FuzzParse(f *testing.F) {
 			for _, uri := range []string{"/", "/a/b", "/" + text} {
 				one, ok := terms.Statement(SourceMeta, "x", "a.test", uri)
 				other, same := again.Statement(SourceMeta, "x", "a.test", uri)
-				if err != nil || ok != same || one != other {
-					t.Errorf("%q: %v is encoded as %v, %v", uri, one, other, err)
-				}
+				assert.True(t, err == nil && ok == same && one == other, "%q: %v is encoded as %v, %v", uri, one, other,
+					err)
 			}
 		}
 		if file, err := ParseTDMFile([]byte(text)); err == nil {

@@ -3,6 +3,9 @@ package consent
 import (
 	"reflect"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // TestKept has the bytes on record, and reads them back.
@@ -25,22 +28,17 @@ func TestKept(t *testing.T) {
 			"train-ai-images=n tdmrep.json rule 300", "tdm=n tdmrep.json rule 300"}},
 	} {
 		kept := Combine(test.list).Keep(test.list)
-		if kept != test.bytes {
-			t.Errorf("%v is kept as %x, want %x", test.list, kept, test.bytes)
-		}
+		assert.Equal(t, kept, test.bytes, test.list, "is kept as")
 		list, err := Kept(kept)
 		var from []string
 		for _, s := range list {
 			from = append(from, s.Preferences.String()+" "+s.From())
 		}
-		if err != nil || !reflect.DeepEqual(from, test.from) {
-			t.Errorf("%x: %v, %v; want %v", kept, from, err, test.from)
-		}
+		assert.True(t, err == nil && reflect.DeepEqual(from, test.from), "%x: %v, %v; want %v", kept, from, err,
+			test.from)
 	}
 	for _, bad := range []string{"\x48", "\x48\x00", "\x87\x80", "\x01\x00", "\x00\x00", "\x40\xff\xff\xff\xff\x01"} {
-		if list, err := Kept(bad); err == nil {
-			t.Errorf("%x is read as %v", bad, list)
-		}
+		assert.Fails(Kept(bad))(t, nil, bad, "is read as")
 	}
 }
 
@@ -48,16 +46,12 @@ func TestKept(t *testing.T) {
 func TestTDMFileEncode(t *testing.T) {
 	f, err := ParseTDMFile([]byte(`[7, {"location": "/a&b", "tdm-reservation": 1, "tdm-policy": "https://p.test/"}, {},
 		{"location": "/*.jpg$", "tdm-reservation": "0"}, 8]`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	again, err := ParseTDMFile(f.Encode())
 	if err != nil || !reflect.DeepEqual(again, f) || f.Size() == 0 {
 		t.Errorf("%s: %v, %v", f.Encode(), again, err)
 	}
 	want :=
 		`[0,{"location":"/a\u0026b","tdm-policy":"https://p.test/","tdm-reservation":1},0,{"location":"/*.jpg$","tdm-reservation":0}]`
-	if string(f.Encode()) != want {
-		t.Errorf("%s\nwant %s", f.Encode(), want)
-	}
+	assert.Equal(t, string(f.Encode()), want, f.Encode())
 }

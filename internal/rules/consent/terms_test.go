@@ -3,6 +3,8 @@ package consent
 import (
 	"strings"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
 )
 
 // TestTerms has the rules of Really Simple Licensing 1.0, sections 3.1 to 3.12, one by one.
@@ -68,18 +70,15 @@ func TestTerms(t *testing.T) {
 			} {
 				of, err := form()
 				s, ok := of.Statement(SourceHeader, "https://a.test/rsl.xml", "a.test", "/a/x")
-				if err != nil || s.Preferences.String() != test.want || ok != (test.want != "") {
-					t.Errorf("%s: %q, %v, %v, want %q", name, s.Preferences, ok, err, test.want)
-				}
+				assert.True(t, err == nil && s.Preferences.String() == test.want && ok == (test.want != ""),
+					"%s: %q, %v, %v, want %q", name, s.Preferences, ok, err, test.want)
 			}
 		}
 	}
 	terms, _ := ParseTerms([]byte("<rsl>" + one(search) + "</rsl>"))
 	s, _ := terms.Statement(SourceRobots, "https://a.test/rsl.xml", "a.test", "/")
 	const want = "robots.txt license: https://a.test/rsl.xml permits search, prohibits ai-train ai-input"
-	if s.String() != want {
-		t.Error(s)
-	}
+	assert.Equal(t, s.String(), want, s)
 }
 
 // TestHostileTerms: what is no document of terms says nothing, and what is large says what is within the bounds.
@@ -91,14 +90,10 @@ func TestHostileTerms(t *testing.T) {
 		strings.Repeat("<rsl>", maxTermsDepth+1) + strings.Repeat("</rsl>", maxTermsDepth+1),
 		"<rsl>" + strings.Repeat(" ", MaxTerms) + "</rsl>", "<?xml version='1.0' encoding='utf-7'?><rsl/>",
 	} {
-		if terms, err := ParseTerms([]byte(bad)); err == nil {
-			t.Errorf("%.40q is read as %v", bad, terms)
-		}
+		assert.Fails(ParseTerms([]byte(bad)))(t, nil, bad, "is read as")
 	}
 	terms, err := ParseTerms([]byte("<rsl>" + strings.Repeat(rule, 2*maxContents) + "</rsl>"))
-	if err != nil || len(terms.contents) != maxContents {
-		t.Errorf("%d contents, %v", len(terms.contents), err)
-	}
+	assert.True(t, err == nil && len(terms.contents) == maxContents, "%d contents, %v", len(terms.contents), err)
 	words := strings.Repeat("x ", 10*maxUses) + "ai-train"
 	terms, err = ParseTerms([]byte(`<rsl><content url="/"><license><permits type="usage">` + words +
 		"</permits></license></content></rsl>"))

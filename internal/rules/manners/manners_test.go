@@ -3,6 +3,8 @@ package manners
 import (
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
 )
 
 // at is a moment in seconds since the first request began.
@@ -44,8 +46,6 @@ func TestJudge(t *testing.T) {
 			h.Pass(q)
 		}
 		c.want.HasGap, c.want.Exact = last > 0, last > 0
-		if got := h.Judge(c.requests[last]); got != c.want {
-			t.Errorf("%s: %+v, want %+v", name, got, c.want)
-		}
+		assert.Equal(t, h.Judge(c.requests[last]), c.want, name)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -22,17 +23,11 @@ func TestFind(t *testing.T) {
 		if n := l.Find(netip.MustParseAddr(address)); n != nil {
 			got = n.Name
 		}
-		if got != want {
-			t.Errorf("%s is of %q, want %q", address, got, want)
-		}
+		assert.Equal(t, got, want, address, "is of")
 	}
-	if l.Find(netip.Addr{}) != nil {
-		t.Error("no address is of a network")
-	}
+	assert.True(t, l.Find(netip.Addr{}) == nil, "no address is of a network")
 	for _, n := range l.Networks {
-		if n.Ranges == 0 || n.Date.IsZero() || !strings.HasPrefix(n.Source, "https://") {
-			t.Errorf("%+v", n)
-		}
+		assert.True(t, n.Ranges != 0 && !n.Date.IsZero() && strings.HasPrefix(n.Source, "https://"), "%+v", n)
 	}
 }
 
@@ -45,9 +40,8 @@ func TestLoadOfDirectory(t *testing.T) {
 	}
 	put("Mine | the letter of 2026-11-20 | 2026-11-20\n192.0.2.0/24\n")
 	l, err := Load(dir)
-	if err != nil || !l.Has(netip.MustParseAddr("192.0.2.9")) || l.Has(netip.MustParseAddr("104.16.0.1")) {
-		t.Errorf("%v, %v", l, err)
-	}
+	assert.True(t, err == nil && l.Has(netip.MustParseAddr("192.0.2.9")) && !l.Has(netip.MustParseAddr("104.16.0.1")),
+		"%v, %v", l, err)
 	for text, want := range map[string]string{
 		"":                                    "has no ranges",
 		"192.0.2.0/24":                        "line 1: a range before the first network",
@@ -73,9 +67,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		for p := range l.of {
-			if !l.Has(p.Addr()) {
-				t.Errorf("%v is not found", p)
-			}
+			assert.True(t, l.Has(p.Addr()), "%v is not found", p)
 		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
@@ -58,9 +59,7 @@ func TestNew(t *testing.T) {
 	for _, bad := range []Entry{{Reason: strings.Repeat("a", maxReason+1)}, {By: strings.Repeat("a", maxBy+1)},
 		{At: now, Until: now}} {
 		bad.Scope, bad.Value = ScopeHost, "example.org"
-		if _, err := New(bad); err == nil {
-			t.Errorf("%.80v is an entry", bad)
-		}
+		assert.Fails(New(bad))(t, nil, bad, "is an entry")
 	}
 }
 
@@ -86,9 +85,7 @@ func TestList(t *testing.T) {
 		"https://www.example.net:8080/xyz":     "http://www.example.net:8080/x",
 	} {
 		e, ok := l.URL(mustURL(t, raw), now)
-		if ok != (want != "") || e.Value != want {
-			t.Errorf("%s: %v, %v; want %q", raw, e, ok, want)
-		}
+		assert.True(t, ok == (want != "") && e.Value == want, "%s: %v, %v; want %q", raw, e, ok, want)
 	}
 	for addr, want := range map[string]bool{"192.0.2.255": true, "::ffff:192.0.2.1": true, "192.0.1.255": false,
 		"2001:db8:1::1%eth0": true, "2001:db9::": false} {
@@ -146,9 +143,7 @@ func TestReadFile(t *testing.T) {
 		got = append(got, e.String())
 		b, err := json.Marshal(e)
 		var back Entry
-		if err != nil || json.Unmarshal(b, &back) != nil || back != e {
-			t.Errorf("%s: %+v is not %+v", b, back, e)
-		}
+		assert.True(t, err == nil && json.Unmarshal(b, &back) == nil && back == e, "%s: %+v is not %+v", b, back, e)
 	}
 	want := []string{
 		"domain example.org since 2026-11-22: mail of 2026-11-20",
@@ -227,13 +222,9 @@ func FuzzReadFile(f *testing.F) {
 			return
 		}
 		for _, e := range entries {
-			if again, err := New(e); err != nil || again != e {
-				t.Errorf("%+v is not canonical: %+v, %v", e, again, err)
-			}
+			assert.Returns(New(e))(t, e, "is not canonical")
 		}
-		if n := NewList(entries...).Len(); n > len(entries) {
-			t.Errorf("%d of %d", n, len(entries))
-		}
+		assert.AtMost(t, NewList(entries...).Len(), len(entries))
 	})
 }
 

@@ -3,6 +3,8 @@ package recrawl
 import (
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
 )
 
 // TestGoneWait: a page that is gone is fetched again after a day, or sooner if its sitemap says
@@ -23,10 +25,8 @@ func TestGoneWait(t *testing.T) {
 		v := &Visit{Page: Page{Claimed: c.claimed}, At: start}
 		for times := range p.o.Missing - 1 {
 			v.TimesGone = times
-			if wait := p.Gone(v, &Site{}).Due.Sub(start); wait != c.want<<times {
-				t.Errorf("claimed %v, min %v, %d visits before: fetched after %v, want %v",
-					c.claimed, c.min, times, wait, c.want<<times)
-			}
+			assert.Equal(t, p.Gone(v, &Site{}).Due.Sub(start), c.want<<times, "claimed", c.claimed, "min", c.min, times,
+				"visits before: fetched after")
 		}
 	}
 }
@@ -60,18 +60,15 @@ func TestNewsOfGonePages(t *testing.T) {
 		parts = append(parts, part)
 		m = p.Gone(&Visit{Memory: noticed, At: noticed.Due, TimesGone: n}, site)
 	}
-	if parts[0] < 0.45 || parts[0] > 0.55 || parts[10] < 0.9 {
-		t.Errorf("news that were false brought visits forward to %.2f of their waits", parts)
-	}
+	assert.True(t, !(parts[0] < 0.45) && !(parts[0] > 0.55) && !(parts[10] < 0.9),
+		"news that were false brought visits forward to %.2f of their waits", parts)
 	for range 30 { // now with pages that came back
 		m = p.Gone(&Visit{At: start}, site)
 		noticed, part := visit(m, 1)
 		parts = append(parts, part)
 		p.Answered(&Visit{Memory: noticed, At: noticed.Due, TimesGone: 1, Change: Changed}, site)
 	}
-	if last := parts[len(parts)-1]; last > 0.35 {
-		t.Errorf("news that were true bring visits forward to %.2f of their wait", last)
-	}
+	assert.AtMost(t, parts[len(parts)-1], 0.35, "news that were true bring visits forward of their wait")
 }
 
 // TestNewsOfPagesThatNeverWere: a URL that never had a page, and that a list names later, is

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -62,9 +63,7 @@ func TestEstimate(t *testing.T) {
 			}
 			sum += math.Log(float64(h.estimate(rate*2)) / rate)
 		}
-		if bias := sum / pages; math.Abs(bias) > c.bias {
-			t.Errorf("%s: estimates are off by a factor of %.2f on average", c.name, math.Exp(bias))
-		}
+		assert.AtMost(t, math.Abs((sum / pages)), c.bias, c.name, "estimates are off by a factor of on average")
 	}
 }
 
@@ -72,9 +71,7 @@ func TestEstimate(t *testing.T) {
 // it stays finite.
 func TestEstimateOfLittle(t *testing.T) {
 	prior := RateOf(10 * day)
-	if got := (History{}).estimate(prior); math.Abs(float64(got/prior)-1) > 0.01 {
-		t.Errorf("of nothing: %.3g times the prior", float64(got/prior))
-	}
+	assert.AtMost(t, math.Abs(float64((History{}).estimate(prior)/prior)-1), 0.01, "of nothing times the prior")
 	calm := History{}.observe(unchanged, 30*perDay).estimate(prior)
 	busy := History{}.observe(changed, perDay).estimate(prior)
 	dated := History{}.observe(exact, perDay).estimate(prior)
@@ -103,22 +100,16 @@ func TestHistory(t *testing.T) {
 	for _, o := range h.Observations() {
 		calm += o.Span.Seconds() / perDay
 	}
-	if calm < 60 || calm > 160 {
-		t.Errorf("100 days without a change are remembered as %.0f", calm)
-	}
+	assert.True(t, !(calm < 60) && !(calm > 160), "100 days without a change are remembered as %.0f", calm)
 	h = h.observe(changed, 3600).observe(exact, 60)
 	all := h.Observations()
-	if len(all) != 7 || !all[0].Dated || all[0].Change != Changed || all[1].Change != Changed || all[1].Dated ||
-		all[2].Change != Same {
-		t.Errorf("%+v", all)
-	}
+	assert.True(t, len(all) == 7 && all[0].Dated && all[0].Change == Changed && all[1].Change == Changed &&
+		!all[1].Dated && all[2].Change == Same, "%+v", all)
 	for range 7 {
 		h = h.observe(changed, 3600)
 	}
 	for _, o := range h.Observations() {
-		if o.Change != Changed || o.Dated {
-			t.Errorf("%+v is still there", o)
-		}
+		assert.True(t, o.Change == Changed && !o.Dated, "%+v is still there", o)
 	}
 }
 
@@ -128,23 +119,18 @@ func TestDeferred(t *testing.T) {
 	m := p.Answered(&Visit{At: start}, site)
 	v := &Visit{Memory: m, At: start.Add(10 * day)}
 	h := p.Unanswered(v, site)
-	if p.Pages() != 0 || h.Planned() {
-		t.Errorf("a page that cannot be fetched is on the plan: %v", h)
-	}
+	assert.True(t, p.Pages() == 0 && !h.Planned(), "a page that cannot be fetched is on the plan: %v", h)
 	m = p.Answered(&Visit{Memory: Memory{At: v.At, History: h}, At: start.Add(12 * day), Change: Same}, site)
 	got := m.History.Observations()
-	if len(got) != 1 || got[0].Span < 10*day || got[0].Span > 14*day {
-		t.Errorf("twelve days without a change are remembered as %+v", got)
-	}
+	assert.True(t, len(got) == 1 && got[0].Span >= 10*day && got[0].Span <= 14*day,
+		"twelve days without a change are remembered as %+v", got)
 }
 
 // TestWait checks the index against its equation.
 func TestWait(t *testing.T) {
 	for _, c := range []float64{1e-12, 1e-6, 0.01, 0.5, 1, 7, 1e6} {
 		x := wait(c)
-		if got := x + math.Expm1(-x); math.Abs(got/c-1) > 1e-9 {
-			t.Errorf("wait(%g) is %g, where the index is %g", c, x, got)
-		}
+		assert.AtMost(t, math.Abs((x+math.Expm1(-x))/c-1), 1e-9, "wait", c, "is", x, "where the index")
 	}
 }
 
@@ -166,12 +152,9 @@ func TestPriceMatchesTheBudget(t *testing.T) {
 	last := 0.0
 	for _, budget := range []float64{10, 100, 1000, 20_000} {
 		f := p.Forecast(budget)
-		if math.Abs(f.Visits/budget-1) > 0.02 {
-			t.Errorf("a budget of %g comes to %g visits a day", budget, f.Visits)
-		}
-		if !(f.Freshness > last && f.Freshness < 1) {
-			t.Errorf("a budget of %g makes copies up to date for %g, a smaller one for %g", budget, f.Freshness, last)
-		}
+		assert.AtMost(t, math.Abs(f.Visits/budget-1), 0.02, "a budget of", budget, "comes to", f.Visits, "visits a day")
+		assert.True(t, f.Freshness > last && f.Freshness < 1,
+			"a budget of %g makes copies up to date for %g, a smaller one for %g", budget, f.Freshness, last)
 		last = f.Freshness
 	}
 	if f := p.Forecast(0); f.Visits < 20_000 || f.Visits > 5000*perDay {
@@ -319,18 +302,14 @@ func TestCensusIsExact(t *testing.T) {
 		want.add(v.Memory.History, ImportanceOf(v.Priority, v.Depth))
 		wantSites[n%len(sites)].add(v.Memory.History)
 	}
-	if want != p.census {
-		t.Errorf("the census counts %d and %d pages, there are %d and %d", p.census.pages, p.census.plain, want.pages,
-			want.plain)
-	}
+	assert.Equal(t, p.census, want, "the census counts", p.census.pages, p.census.plain, "pages, there are", want.pages,
+		want.plain)
 	for i := range sites {
 		if sites[i].pages != wantSites[i].pages || sites[i].levels != wantSites[i].levels {
 			t.Errorf("site %d: %+v, want %+v", i, sites[i], wantSites[i])
 		}
 		b, _ := sites[i].AppendBinary(nil)
-		if got, err := DecodeSite(b); err != nil || got != sites[i] {
-			t.Errorf("site %d comes back as %+v, %v", i, got, err)
-		}
+		assert.Returns(DecodeSite(b))(t, sites[i], "site", i, "comes back as")
 	}
 	encoded, _ := p.AppendBinary(nil)
 	again := newPlan(t, func(o *Options) { o.Rules = rules })
@@ -379,10 +358,9 @@ func TestClaims(t *testing.T) {
 	}
 	none := wait(Visit{}, 0)
 	daily, weekly, yearly := wait(Visit{}, day), wait(Visit{}, 7*day), wait(Visit{}, 365*day)
-	if !(daily < weekly && weekly < none && none < yearly) {
-		t.Errorf("a page said to change daily waits for %v, weekly %v, yearly %v, one without a claim %v", daily,
-			weekly, yearly, none)
-	}
+	assert.True(t, daily < weekly && weekly < none && none < yearly,
+		"a page said to change daily waits for %v, weekly %v, yearly %v, one without a claim %v", daily, weekly, yearly,
+		none)
 	for _, hostile := range []time.Duration{1, time.Second, math.MaxInt64} {
 		if got := wait(Visit{}, hostile); got < none/mostClaimed || got > none*mostClaimed {
 			t.Errorf("a page said to change every %v waits for %v, without that for %v", hostile, got, none)
@@ -395,15 +373,12 @@ func TestClaims(t *testing.T) {
 		"of a page seen often": {Memory: Memory{At: start,
 			History: History{byIndex + 40, unchanged + 60, changed + 50}}, Change: Same},
 	} {
-		if a, b := wait(v, 0), wait(v, time.Second); a != b {
-			t.Errorf("a visit %s, and a claim: it waits for %v in place of %v", name, b, a)
-		}
+		assert.Equal(t, wait(v, 0), wait(v, time.Second), "a visit", name, "and a claim: it waits for in place of")
 	}
 	m, p, site := plan(Visit{}, 0)
 	claimed, pc, sitec := plan(Visit{}, time.Hour)
-	if m.History != claimed.History || p.census != pc.census || site != sitec {
-		t.Error("a claim changes the estimate of the page, its host or all pages")
-	}
+	assert.True(t, m.History == claimed.History && p.census == pc.census && site == sitec,
+		"a claim changes the estimate of the page, its host or all pages")
 }
 
 // TestPlainPolicies compares the plain rules with their crawlers.
@@ -436,9 +411,7 @@ func TestPlainPolicies(t *testing.T) {
 			m = p.Answered(v, site)
 			at = m.Due
 		}
-		if got := m.Due.Sub(m.At); (got - c.want).Abs() > time.Minute {
-			t.Errorf("%s after %v: %v, want %v", c.policy, c.changes, got, c.want)
-		}
+		assert.AtMost(t, (m.Due.Sub(m.At) - c.want).Abs(), time.Minute, c.policy, "after", c.changes, c.want)
 	}
 }
 
@@ -470,10 +443,8 @@ func TestNotices(t *testing.T) {
 			m = p.Answered(v, site)
 		}
 		first, last := parts[0], parts[len(parts)-1]
-		if honest && !(first < 0.6 && last < 0.1) || !honest && !(last > 0.9) {
-			t.Errorf("honest %t: visits came after %.2f of their wait at first and %.2f in the end", honest,
-				first, last)
-		}
+		assert.True(t, (!honest || first < 0.6 && last < 0.1) && (honest || last > 0.9),
+			"honest %t: visits came after %.2f of their wait at first and %.2f in the end", honest, first, last)
 	}
 	p := newPlan(t, nil)
 	gone := Memory{At: start}
@@ -483,13 +454,10 @@ func TestNotices(t *testing.T) {
 			t.Error("a page that was given up is fetched because a list names it")
 		}
 		m, ok := p.Notice(&Page{}, gone, &Site{}, News{Modified: read, Read: read, Gone: true, TimesGone: 5})
-		if !ok || m.Due.Sub(gone.At) < 7*day {
-			t.Errorf("a page that was given up is fetched after %v", m.Due.Sub(gone.At))
-		}
+		assert.True(t, ok && m.Due.Sub(gone.At) >= 7*day, "a page that was given up is fetched after %v",
+			m.Due.Sub(gone.At))
 		gone = p.Gone(&Visit{Memory: m, At: m.Due, TimesGone: 6}, &Site{})
-		if !gone.Due.IsZero() {
-			t.Errorf("it is not given up again: %+v", gone)
-		}
+		assert.True(t, gone.Due.IsZero(), "it is not given up again: %+v", gone)
 	}
 }
 
@@ -509,9 +477,7 @@ func TestRules(t *testing.T) {
 		{Host: "www.other.test", RequestURI: "/archive"}:  Harmonic,
 		{Host: "news.test.other", RequestURI: "/archive"}: Harmonic,
 	} {
-		if got := o.rule(&page).Policy; got != want {
-			t.Errorf("%+v: %s, want %s", page, got, want)
-		}
+		assert.Equal(t, o.rule(&page).Policy, want, page)
 	}
 	bad := o
 	bad.Rules = append([]Rule{{Min: 0}}, bad.Rules...)
@@ -536,9 +502,7 @@ func TestSimhashIsAMajority(t *testing.T) {
 		}
 		got := Simhash(text.String())
 		for i, with := range words {
-			if want := 2*with > n; want != (got>>i&1 == 1) {
-				t.Errorf("%d words: bit %d of %d of them is %t", n, i, with, !want)
-			}
+			assert.Equal(t, (got>>i&1 == 1), 2*with > n, n, "words: bit", i, with, "of them")
 		}
 	}
 }
@@ -555,13 +519,10 @@ func TestSimhash(t *testing.T) {
 		strings.ReplaceAll(text, "harbour", "railway station with two platforms and many trains"):            false,
 		strings.Repeat("Something else altogether is told here, in other words and about other people. ", 8): false,
 	} {
-		if got := Similar(base, Simhash(other), 3); got != similar {
-			t.Errorf("%.60q: similar %t, want %t", other, got, similar)
-		}
+		assert.Equal(t, Similar(base, Simhash(other), 3), similar, other, "similar")
 	}
-	if Simhash("") != 0 || Simhash("12 34 !?") != 0 || Similar(0, 0, 64) {
-		t.Error("texts without words are similar to something")
-	}
+	assert.True(t, Simhash("") == 0 && Simhash("12 34 !?") == 0 && !Similar(0, 0, 64),
+		"texts without words are similar to something")
 }
 
 // FuzzDecode: damaged bytes are refused or give a plan that works.
@@ -646,12 +607,8 @@ func TestFresh(t *testing.T) {
 			if policy == Fixed {
 				want = time.Hour
 			}
-			if got := wait(fresh); got != want {
-				t.Errorf("%v, fresh for %v: due after %v, want %v", policy, fresh, got, want)
-			}
+			assert.Equal(t, wait(fresh), want, policy, "fresh for", fresh, "due after")
 		}
-		if without >= 25*day {
-			t.Errorf("%v: due after %v anyway", policy, without)
-		}
+		assert.True(t, without < 25*day, "%v: due after %v anyway", policy, without)
 	}
 }

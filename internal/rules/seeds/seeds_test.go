@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
@@ -67,19 +68,15 @@ func TestHostileLines(t *testing.T) {
 func TestStored(t *testing.T) {
 	item, err := ParseLine("a.test/news/ scope=prefix include=/n/ exclude=/x/ exclude=/y/ max_depth=3 max_pages=9 " +
 		"hops=2 links=sitemap priority=-7 recrawl=1h tags=news,daily store=no")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	s := item.Seed("list:7")
 	s.Settings = true
 	got, err := Decode(s.URL.String(), s.Encode())
-	if err != nil || fmt.Sprintf("%+v", got.Seed()) != fmt.Sprintf("%+v", s.Seed()) || !got.Bare {
-		t.Errorf("%+v, want %+v: %v", got, s, err)
-	}
+	assert.True(t, err == nil && fmt.Sprintf("%+v", got.Seed()) == fmt.Sprintf("%+v", s.Seed()) && got.Bare,
+		"%+v, want %+v: %v", got, s, err)
 	set := NewSet(ModeHost).With([]Seed{s})
-	if again := set.Get(s.URL).Seed(); string(again.Encode()) != string(s.Encode()) {
-		t.Errorf("the set has %s, want %s", again.Encode(), s.Encode())
-	}
+	stored := set.Get(s.URL).Seed()
+	assert.Equal(t, string(stored.Encode()), string(s.Encode()), "the set")
 }
 
 // Seed returns a copy that %+v shows with what store points to.
@@ -173,9 +170,8 @@ func TestHome(t *testing.T) {
 		for _, s := range all {
 			list = append(list, s)
 		}
-		if other := NewSet(ModeHost).With(list); other.Sum() != set.Sum() {
-			t.Fatalf("the same seeds, %+v, added at once are another set", list)
-		}
+		must.True(t, NewSet(ModeHost).With(list).Sum() == set.Sum(),
+			"the same seeds, %+v, added at once are another set", list)
 	}
 }
 
@@ -203,9 +199,7 @@ func TestTargetsInAnyOrder(t *testing.T) {
 		if sum == 0 {
 			sum = set.Sum()
 		}
-		if set.Sum() != sum {
-			t.Errorf("in the order %v it is another set", order)
-		}
+		assert.Equal(t, set.Sum(), sum, "in the order", order, "it is another set")
 		for url, want := range map[string]string{
 			"http://x.test/p": "http://a.test/", "http://x.test/b/p": "http://b.test/",
 			"http://y.test/p": "http://b.test/",
@@ -215,15 +209,12 @@ func TestTargetsInAnyOrder(t *testing.T) {
 			}
 		}
 		set = set.With(nil, b.URL)
-		if late := set.With(targets[3:]); set.Home(targets[3].URL) != nil || late.Home(targets[3].URL) != nil {
-			t.Error("where a removed seed led is in scope")
-		}
+		assert.True(t, set.Home(targets[3].URL) == nil && set.With(targets[3:]).Home(targets[3].URL) == nil,
+			"where a removed seed led is in scope")
 	}
 	far := start
 	for i := range 2 * maxTargets {
 		far = far.With([]Seed{{URL: parse(t, fmt.Sprintf("http://s%d.test/", i)), Of: a.URL}})
 	}
-	if far.Len() != 2+maxTargets {
-		t.Errorf("%d seeds, want at most %d where the redirects of one lead", far.Len(), maxTargets)
-	}
+	assert.Equal(t, far.Len(), 2+maxTargets, "seeds", maxTargets, "where the redirects of one lead")
 }

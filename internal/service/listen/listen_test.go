@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -17,13 +18,9 @@ func TestLimitersAreBounded(t *testing.T) {
 		r := &http.Request{RemoteAddr: fmt.Sprintf("10.%d.%d.%d:80", i>>16, i>>8&255, i&255)}
 		l.Allow(ClientOf(r, false))
 	}
-	if len(l.clients) > maxClients+1 {
-		t.Errorf("%d clients are kept", len(l.clients))
-	}
-	if a, c := ClientOf(&http.Request{RemoteAddr: "[2001:db8::1]:80"}, false),
-		ClientOf(&http.Request{RemoteAddr: "[2001:db8::ffff:2]:80"}, false); a != c {
-		t.Errorf("%v and %v are of one network", a, c)
-	}
+	assert.AtMost(t, len(l.clients), maxClients+1, "clients are kept")
+	assert.Equal(t, ClientOf(&http.Request{RemoteAddr: "[2001:db8::1]:80"}, false),
+		ClientOf(&http.Request{RemoteAddr: "[2001:db8::ffff:2]:80"}, false), "are of one network")
 }
 
 // Connections whose requests are at work are not closed for others.
@@ -41,17 +38,12 @@ func TestGateKeepsWhoIsAtWork(t *testing.T) {
 	busy.work(true)
 	_, first := dial()
 	_, second := dial()
-	if !first.left || busy.left || second.left {
-		t.Errorf("first %v, busy %v, second %v", first.left, busy.left, second.left)
-	}
+	assert.True(t, first.left && !busy.left && !second.left, "first %v, busy %v, second %v", first.left, busy.left,
+		second.left)
 	second.work(true)
-	if v := g.admit(nopConn{}); v != nil {
-		t.Error("there was room besides two busy ones")
-	}
+	assert.True(t, g.admit(nopConn{}) == nil, "there was room besides two busy ones")
 	busy.work(false)
-	if v := g.admit(nopConn{}); v == nil || !busy.left {
-		t.Error("who is not at work any more did not make room")
-	}
+	assert.True(t, g.admit(nopConn{}) != nil && busy.left, "who is not at work any more did not make room")
 }
 
 type nopConn struct{ net.Conn }

@@ -21,6 +21,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/engine/sweep"
 	"github.com/amble-crawler/amble/internal/output/urllist"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 )
@@ -61,11 +62,9 @@ func TestListOfURLs(t *testing.T) {
 		"\n{\"url\":\"http://outside.test/\"}\n"
 	_, body := r.read(t, "POST", "/api/v1/urls", strings.NewReader(list))
 	all := reports(t, body)
-	if len(all) != 1 || all[0].Lines != 4 || all[0].Added != (crawl.Added{Added: 1, Known: 1, Outside: 1}) ||
-		all[0].Bad != 1 || !all[0].Done ||
-		len(all[0].Problems) != 1 || all[0].Problems[0].Line != 2 || all[0].Problems[0].Text != "nonsense" {
-		t.Errorf("%+v", all)
-	}
+	assert.True(t, len(all) == 1 && all[0].Lines == 4 &&
+		all[0].Added == (crawl.Added{Added: 1, Known: 1, Outside: 1}) && all[0].Bad == 1 && all[0].Done &&
+		len(all[0].Problems) == 1 && all[0].Problems[0].Line == 2 && all[0].Problems[0].Text == "nonsense", "%+v", all)
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)
 	_, _ = io.WriteString(w, list)
@@ -98,17 +97,13 @@ func TestAnswersForEachLine(t *testing.T) {
 		"\n{\"url\":\"HTTP://outside.test/\"}\n" + r.web.URL("a.test", "/new") + "\n"
 	_, body := r.read(t, "POST", "/api/v1/urls?each=true", strings.NewReader(list))
 	all := reports(t, body)
-	if len(all) != 1 || all[0].Added != (crawl.Added{Added: 1, Known: 2, Outside: 1}) {
-		t.Fatal(body)
-	}
+	must.True(t, len(all) == 1 && all[0].Added == (crawl.Added{Added: 1, Known: 2, Outside: 1}), "%v", body)
 	want := []Answer{
 		{1, r.web.URL("a.test", "/new"), "added", ""}, {2, "", "bad", all[0].Problems[0].Reason},
 		{5, r.web.URL("a.test", "/"), "known", ""},
 		{6, "http://outside.test/", "outside", ""}, {7, r.web.URL("a.test", "/new"), "known", ""},
 	}
-	if !slices.Equal(all[0].Answers, want) {
-		t.Errorf("%+v, want %+v", all[0].Answers, want)
-	}
+	assert.Slice(t, all[0].Answers, want)
 }
 
 // TestReportsComeWhileTheListIsSent makes a pause in a list until a report counts what came before.
@@ -139,9 +134,8 @@ func TestReportsComeWhileTheListIsSent(t *testing.T) {
 			close(answered)
 		}
 	}
-	if lines.Err() != nil || !counted || last.Added.Added != before+after || !last.Done || last.Lines != before+after {
-		t.Errorf("%+v, %v", last, lines.Err())
-	}
+	assert.True(t, lines.Err() == nil && counted && last.Added.Added == before+after && last.Done &&
+		last.Lines == before+after, "%+v, %v", last, lines.Err())
 }
 
 // stuck is a crawl that stands still: it takes URLs when there is room.
@@ -195,9 +189,7 @@ func startStuck(t *testing.T) (*Client, stuck) {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		if err := errors.Join(client.Close(), s.Close(ctx)); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, errors.Join(client.Close(), s.Close(ctx)))
 	})
 	return client, c
 }
@@ -213,9 +205,8 @@ func TestAddWaitsForRoom(t *testing.T) {
 				close(c.room)
 			}
 		})
-	if err != nil || sum.Added != 1 || !slices.Contains(reasons, "the database is full") {
-		t.Errorf("%+v, %v, reasons %q", sum, err, reasons)
-	}
+	assert.True(t, err == nil && sum.Added == 1 && slices.Contains(reasons, "the database is full"),
+		"%+v, %v, reasons %q", sum, err, reasons)
 }
 
 // TestAddIsInterrupted: a client that does not want to wait is gone, and the crawl has nothing more
@@ -224,9 +215,7 @@ func TestAddIsInterrupted(t *testing.T) {
 	client, _ := startStuck(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	_, err := client.Add(ctx, []crawl.Addition{{URL: testkit.Parse(t, "http://a.test/")}}, func(string) { cancel() })
-	if !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
+	assert.Is(t, err, context.Canceled)
 }
 
 // TestRetryOverTheAPI puts URLs back, and says what is wrong with an order.
@@ -239,14 +228,9 @@ func TestRetryOverTheAPI(t *testing.T) {
 		none); err != nil || got != want {
 		t.Errorf("dry run: %+v, %v", got, err)
 	}
-	if got, err := r.client.Retry(ctx, Retry{States: []string{"failed", "denied"}, Host: "A.test"},
-		none); err != nil || got != want {
-		t.Errorf("%+v, %v", got, err)
-	}
+	assert.Returns(r.client.Retry(ctx, Retry{States: []string{"failed", "denied"}, Host: "A.test"}, none))(t, want)
 	r.finished(t)
-	if n := len(r.web.Requests().Path("/missing")); n != 2 {
-		t.Errorf("/missing was requested %d times", n)
-	}
+	assert.Equal(t, len(r.web.Requests().Path("/missing")), 2, "/missing was requested times")
 	if got, err := r.client.Retry(ctx, Retry{Tag: "news"}, none); err != nil || got.Back != 0 {
 		t.Errorf("pages of seeds with a tag: %+v, %v", got, err)
 	}
@@ -259,18 +243,14 @@ func TestRetryOverTheAPI(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	missing := crawl.Addition{URL: testkit.Parse(t, r.web.URL("a.test", "/missing")), Again: true}
-	if sum, err := r.client.Add(ctx, []crawl.Addition{missing}, nil); err != nil || sum != (crawl.Added{Again: 1}) {
-		t.Errorf("%+v, %v", sum, err)
-	}
+	assert.Returns(r.client.Add(ctx, []crawl.Addition{missing}, nil))(t, crawl.Added{Again: 1})
 	for body, status := range map[string]int{
 		`{}`: 422, `{"dry_run":true}`: 422, `{"states":["fetched"]}`: 422, `{"reasons":["bad"]}`: 422,
 		`{"pattern":"("}`: 422, `{"host":"nobody.test"}`: 404, `{"x":1}`: 422,
 		`{"seed":"http://nobody.test/"}`: 404, `[]`: 422, `{`: 400, ``: 400,
 	} {
 		response, text := r.read(t, "POST", "/api/v1/urls/retry", strings.NewReader(body))
-		if response.StatusCode != status {
-			t.Errorf("%s: %d, want %d: %s", body, response.StatusCode, status, text)
-		}
+		assert.Equal(t, response.StatusCode, status, body, text)
 	}
 }
 
@@ -285,34 +265,23 @@ func TestDropOverTheAPI(t *testing.T) {
 		return must.Get(r.client.Retry(t.Context(), q, none))(t)
 	}
 	missing := r.web.URL("a.test", "/missing")
-	if got := drop(Retry{Contains: "/missing"}); got.Dropped != 0 {
-		t.Errorf("it does not wait, and %+v", got)
-	}
+	assert.Equal(t, drop(Retry{Contains: "/missing"}).Dropped, 0, "it does not wait, and")
 	want := sweep.Retried{Inspected: 5, Dropped: 1}
-	if got := drop(Retry{States: []string{"failed"}, DryRun: true}); got != want {
-		t.Errorf("dry run: %+v", got)
-	}
-	if got := drop(Retry{URLs: []string{missing, r.web.URL("a.test", "/no")}}); got.Dropped != 1 {
-		t.Errorf("two URLs, one of them unknown: %+v", got)
-	}
+	assert.Equal(t, drop(Retry{States: []string{"failed"}, DryRun: true}), want, "dry run")
+	assert.Equal(t, drop(Retry{URLs: []string{missing, r.web.URL("a.test", "/no")}}).Dropped, 1,
+		"two URLs, one of them unknown")
 	again := crawl.Addition{URL: testkit.Parse(t, missing)}
 	sum := must.Get(r.client.Add(t.Context(), []crawl.Addition{again}, nil))(t)
-	if sum != (crawl.Added{Known: 1}) {
-		t.Errorf("found again: %+v", sum)
-	}
+	assert.Equal(t, sum, (crawl.Added{Known: 1}), "found again")
 	r.finished(t)
-	if n := len(r.web.Requests().Path("/missing")); n != 1 {
-		t.Errorf("/missing was requested %d times", n)
-	}
+	assert.Equal(t, len(r.web.Requests().Path("/missing")), 1, "/missing was requested times")
 	for body, status := range map[string]int{
 		`{}`: 422, `{"dry_run":true}`: 422, `{"states":["excluded"]}`: 422, `{"urls":["http://["]}`: 422,
 		`{"urls":[]}`: 422, `{"fetched":[]}`: 422, `{"host":"nobody.test"}`: 404,
 		`{"urls":["http://nobody.test/"]}`: 404,
 	} {
 		response, text := r.read(t, "POST", "/api/v1/urls/drop", strings.NewReader(body))
-		if response.StatusCode != status {
-			t.Errorf("%s: %d, want %d: %s", body, response.StatusCode, status, text)
-		}
+		assert.Equal(t, response.StatusCode, status, body, text)
 	}
 }
 
@@ -366,10 +335,8 @@ func TestListsLikeAMap(t *testing.T) {
 			for i, w := range want {
 				g := got[i]
 				inScope := w.Result == ""
-				if g.Line != w.Line || g.URL != w.URL || !inScope && g.Result != w.Result ||
-					inScope && g.Result != "added" && g.Result != "known" {
-					t.Errorf("%+v, want %+v", g, w)
-				}
+				assert.True(t, g.Line == w.Line && g.URL == w.URL && (inScope || g.Result == w.Result) &&
+					(!inScope || g.Result == "added" || g.Result == "known"), "%+v, want %+v", g, w)
 				if inScope {
 					seen[g.URL] = true
 				}
@@ -381,9 +348,7 @@ func TestListsLikeAMap(t *testing.T) {
 	}
 	wg.Wait()
 	for u := range seen {
-		if added[u] != 1 {
-			t.Errorf("%s was added %d times", u, added[u])
-		}
+		assert.Equal(t, added[u], 1, u, "was added times")
 	}
 }
 
@@ -400,9 +365,7 @@ func TestAnswersOfLongList(t *testing.T) {
 	_, text := r.read(t, "POST", "/api/v1/urls?each=true", strings.NewReader(body.String()))
 	line, all := 0, reports(t, text)
 	for i := range all {
-		if len(all[i].Answers) > answersPerReport {
-			t.Errorf("%d answers in one report", len(all[i].Answers))
-		}
+		assert.AtMost(t, len(all[i].Answers), answersPerReport, "answers in one report")
 		for _, a := range all[i].Answers {
 			if line++; a.Line != line || a.Result != "outside" || !strings.HasSuffix(a.URL, fmt.Sprint("/", line-1)) {
 				t.Fatalf("answer %d is %+v", line, a)
@@ -424,9 +387,7 @@ func TestListIsBrokenOff(t *testing.T) {
 		must.Do(t, s.Add(crawl.Addition{URL: testkit.Parse(t, fmt.Sprintf("http://outside.test/%d", n))}))
 	}
 	goAway()
-	if err := s.Finish(); !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
+	assert.Is(t, s.Finish(), context.Canceled)
 	next := []crawl.Addition{{URL: testkit.Parse(t, r.web.URL("a.test", "/"))}}
 	if sum, err := r.client.Add(t.Context(), next, nil); err != nil || sum.Known != 1 {
 		t.Errorf("the next list: %+v, %v", sum, err)

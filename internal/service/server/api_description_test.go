@@ -13,6 +13,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -76,9 +77,7 @@ func TestWhatTheDescriptionRefuses(t *testing.T) {
 		{"POST", "/urls/retry", `{"states":[],"host":"a.test","dry_run":true,"pattern":null}`, 200},
 	} {
 		response, body := r.read(t, c.method, "/api/v1"+c.path, strings.NewReader(c.body))
-		if response.StatusCode != c.status {
-			t.Errorf("%s %.60s %s: %d, want %d: %.200s", c.method, c.path, c.body, response.StatusCode, c.status, body)
-		}
+		assert.Equal(t, response.StatusCode, c.status, c.method, c.path, c.body, body)
 		if response.StatusCode >= 400 && response.Header.Get("Content-Type") != "application/problem+json" {
 			t.Errorf("%s %.60s: an error of type %s", c.method, c.path, response.Header.Get("Content-Type"))
 		}
@@ -94,10 +93,9 @@ func TestLongHeader(t *testing.T) {
 		_, _ = fmt.Fprintf(c, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: %s\r\nConnection: close\r\n\r\n",
 			strings.Repeat("x", size))
 		answer, _ := io.ReadAll(c) // it may be reset after the answer
-		if !strings.HasPrefix(string(answer), "HTTP/1.1 431 ") || size < mostHeader &&
-			!strings.Contains(string(answer), "application/problem+json") {
-			t.Errorf("%d bytes: %.200s", size, answer)
-		}
+		assert.True(t, strings.HasPrefix(string(answer), "HTTP/1.1 431 ") &&
+			(size >= mostHeader || strings.Contains(string(answer), "application/problem+json")), "%d bytes: %.200s",
+			size, answer)
 		must.Do(t, c.Close())
 	}
 }
@@ -106,15 +104,11 @@ func TestLongHeader(t *testing.T) {
 func TestRefusalsAreWords(t *testing.T) {
 	s := start(t, Options{Settings: refusing{}})
 	client, err := Dial(t.Context(), s.o.DataDir, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer client.Close()
 	err = client.Command(t.Context(), http.MethodPatch, "/config", map[string]any{"crawl": 1}, nil)
-	if err == nil || strings.Contains(err.Error(), "<nil>") ||
-		!strings.Contains(err.Error(), "read 0; want 1 to 4096 (body.crawl.workers)") {
-		t.Error(err)
-	}
+	assert.True(t, err != nil && !strings.Contains(err.Error(), "<nil>") &&
+		strings.Contains(err.Error(), "read 0; want 1 to 4096 (body.crawl.workers)"), "%v", err)
 }
 
 // refusing are settings that refuse every change.
@@ -139,9 +133,7 @@ func conforms(t *testing.T, s *Server, response *http.Response, body string) {
 	op := operationOf(s, request)
 	if op == nil {
 		if response.StatusCode >= 400 {
-			if kind != "application/problem+json" {
-				t.Errorf("%s: an error that is no problem: %s", what, body)
-			}
+			assert.Equal(t, kind, "application/problem+json", what, "an error that is no problem", body)
 			validate(t, s, what, s.api.OpenAPI().Components.Schemas.Map()["ErrorModel"], body)
 		}
 		return
@@ -223,18 +215,13 @@ func TestDescription(t *testing.T) {
 	if err := json.Unmarshal([]byte(body), &d); err != nil || response.StatusCode != 200 {
 		t.Fatalf("%d, %v", response.StatusCode, err)
 	}
-	if !strings.HasPrefix(d.OpenAPI, "3.1") || d.Info.Version != "1.2.3" || len(d.Components.SecuritySchemes) != 2 ||
-		len(d.Paths) == 0 {
-		t.Errorf("%.300s", body)
-	}
-	if strings.Contains(body, "$schema") {
-		t.Error("answers have a $schema")
-	}
+	assert.True(t, strings.HasPrefix(d.OpenAPI, "3.1") && d.Info.Version == "1.2.3" &&
+		len(d.Components.SecuritySchemes) == 2 && len(d.Paths) != 0, "%.300s", body)
+	assert.True(t, !strings.Contains(body, "$schema"), "answers have a $schema")
 	for path, methods := range d.Paths {
 		for method, op := range methods {
-			if op.OperationID == "" || op.Summary == "" || op.Responses["401"] == nil || op.Responses["200"] == nil {
-				t.Errorf("%s %s: %+v", method, path, op)
-			}
+			assert.True(t, op.OperationID != "" && op.Summary != "" && op.Responses["401"] != nil &&
+				op.Responses["200"] != nil, "%s %s: %+v", method, path, op)
 		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/engine/inspect"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -70,9 +71,7 @@ func startCrawl(t *testing.T, change ...func(*crawl.Options)) *running {
 		<-r.ended
 		closing, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		if err := errors.Join(r.client.Close(), r.server.Close(closing), engine.Close()); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, errors.Join(r.client.Close(), r.server.Close(closing), engine.Close()))
 	})
 	return r
 }
@@ -116,9 +115,7 @@ func TestClientSeesTheCrawl(t *testing.T) {
 		hosts = append(hosts, h.Host+" "+h.State)
 		return nil
 	})
-	if err != nil || n != 2 || strings.Join(hosts, ", ") != "a.test idle" {
-		t.Errorf("%v of %d, %v", hosts, n, err)
-	}
+	assert.True(t, err == nil && n == 2 && strings.Join(hosts, ", ") == "a.test idle", "%v of %d, %v", hosts, n, err)
 	states := map[string]string{}
 	from := ""
 	for pages := 0; ; pages++ {
@@ -136,14 +133,11 @@ func TestClientSeesTheCrawl(t *testing.T) {
 	}
 	for path, want := range map[string]string{"/": "fetched ", "/private": "denied robots",
 		"/missing": "failed status", "/2": "fetched "} {
-		if states[path] != want {
-			t.Errorf("%s is %q, want %q", path, states[path], want)
-		}
+		assert.Equal(t, states[path], want, path)
 	}
 	u, err := r.client.URL(ctx, testkit.Parse(t, r.web.URL("a.test", "/private")))
-	if err != nil || u.Robots.Allowed || u.Robots.Rule != "Disallow: /private" || u.Via != r.web.URL("a.test", "/") {
-		t.Errorf("%+v, %v", u, err)
-	}
+	assert.True(t, err == nil && !u.Robots.Allowed && u.Robots.Rule == "Disallow: /private" &&
+		u.Via == r.web.URL("a.test", "/"), "%+v, %v", u, err)
 	if _, err := r.client.Host(ctx, "nobody.test"); !errors.Is(err, inspect.ErrUnknown) ||
 		err.Error() != "host nobody.test: not in the database" {
 		t.Errorf("the error is %v", err)
@@ -153,10 +147,8 @@ func TestClientSeesTheCrawl(t *testing.T) {
 		t.Errorf("%+v, %v", u, err)
 	}
 	failed := errors.New("enough")
-	if _, err := r.client.URLs(ctx, inspect.URLQuery{}, "", func(*inspect.URL) error { return failed }); !errors.Is(err,
-		failed) {
-		t.Errorf("the error is %v", err)
-	}
+	assert.Fails(r.client.URLs(ctx, inspect.URLQuery{}, "", func(*inspect.URL) error { return failed }))(t, failed,
+		"the error")
 }
 
 func TestQuestionsThatMakeNoSense(t *testing.T) {
@@ -217,17 +209,13 @@ func TestAddWithTheClient(t *testing.T) {
 	urls := []crawl.Addition{{URL: testkit.Parse(t, r.web.URL("a.test", "/deep")), Depth: 9, Priority: -4},
 		{URL: testkit.Parse(t, "http://out.test/")}}
 	sum, err := r.client.Add(context.Background(), urls, nil)
-	if err != nil || sum != (crawl.Added{Added: 1, Outside: 1}) {
-		t.Errorf("%+v, %v", sum, err)
-	}
+	assert.True(t, err == nil && sum == (crawl.Added{Added: 1, Outside: 1}), "%+v, %v", sum, err)
 	if u, err := r.client.URL(context.Background(), urls[0].URL); err != nil || u.Depth != 9 || u.Priority != -4 {
 		t.Errorf("%+v, %v", u, err)
 	}
 	r.stop()
 	<-r.ended
-	if _, err := r.client.Add(context.Background(), urls, nil); !errors.Is(err, crawl.ErrNotRunning) {
-		t.Errorf("a crawl that has ended: %v", err)
-	}
+	assert.Fails(r.client.Add(context.Background(), urls, nil))(t, crawl.ErrNotRunning, "a crawl that has ended")
 	if _, err := r.client.Host(context.Background(), "a.test"); err != nil {
 		t.Errorf("what is stored can still be seen: %v", err)
 	}
@@ -297,19 +285,15 @@ func TestListsAsCSV(t *testing.T) {
 		response := r.send(t, "GET", path+"format=csv", nil)
 		rows, err := csv.NewReader(response.Body).ReadAll()
 		must.Do(t, errors.Join(err, response.Body.Close()))
-		if kind := response.Header.Get("Content-Type"); kind != "text/csv; charset=utf-8" ||
-			!strings.Contains(response.Header.Get("Content-Disposition"), name) {
-			t.Errorf("%s: %v", path, response.Header)
-		}
+		assert.True(t, response.Header.Get("Content-Type") == "text/csv; charset=utf-8" &&
+			strings.Contains(response.Header.Get("Content-Disposition"), name), "%s: %v", path, response.Header)
 		var all []map[string]any
 		for line := range strings.Lines(lines) {
 			var values map[string]any
 			must.Do(t, json.Unmarshal([]byte(line), &values))
 			all = append(all, values)
 		}
-		if len(rows) != len(all)+1 {
-			t.Fatalf("%s: %d rows, want a head and %d", path, len(rows), len(all))
-		}
+		must.True(t, len(rows) == len(all)+1, "%s: %d rows, want a head and %d", path, len(rows), len(all))
 		for i, values := range all {
 			for j, column := range rows[0] {
 				if text, is := values[column].(string); is && rows[i+1][j] != text {
@@ -342,9 +326,7 @@ func TestSeedsOverTheAPI(t *testing.T) {
 		remove.Remove = append(remove.Remove, w.Add[i].URL)
 	}
 	unknown := crawl.SeedWish{Remove: []weburl.URL{w.Add[0].URL, testkit.Parse(t, "http://none.test/")}}
-	if _, err := r.client.ChangeSeeds(t.Context(), unknown); !errors.Is(err, inspect.ErrUnknown) {
-		t.Errorf("the error is %v", err)
-	}
+	assert.Fails(r.client.ChangeSeeds(t.Context(), unknown))(t, inspect.ErrUnknown, "the error")
 	if all, err := r.client.Seeds(t.Context()); err != nil || len(all) != len(before)+250 {
 		t.Errorf("%d seeds, want %d: %v", len(all), len(before)+250, err)
 	}

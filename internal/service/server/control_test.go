@@ -11,24 +11,22 @@ import (
 
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/engine/inspect"
+	"github.com/amble-crawler/amble/internal/testing/assert"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // order sends an order, which has to be followed.
 func (r *running) command(t *testing.T, path, body string) string {
 	t.Helper()
 	response, text := r.read(t, "POST", path, strings.NewReader(body), "Content-Type", "application/json")
-	if response.StatusCode != 200 {
-		t.Fatalf("%s %s: %d, %s", path, body, response.StatusCode, text)
-	}
+	must.True(t, response.StatusCode == 200, "%s %s: %d, %s", path, body, response.StatusCode, text)
 	return text
 }
 
 func (r *running) hostStory(t *testing.T, name string) (h inspect.HostStory) {
 	t.Helper()
 	_, body := r.read(t, "GET", "/api/v1/hosts/"+name, nil)
-	if err := json.Unmarshal([]byte(body), &h); err != nil {
-		t.Fatalf("%v in %s", err, body)
-	}
+	must.Do(t, json.Unmarshal([]byte(body), &h), body)
 	return h
 }
 
@@ -85,14 +83,10 @@ func (r *running) inspectsAgain(t *testing.T) {
 func TestPauseAndResumeTheCrawl(t *testing.T) {
 	r := startCrawl(t)
 	r.finished(t)
-	if text := r.command(t, "/api/v1/crawl/pause", ""); !strings.Contains(text, `"state":"`) {
-		t.Error(text)
-	}
+	assert.Contains(t, r.command(t, "/api/v1/crawl/pause", ""), `"state":"`)
 	r.add(t, "/new")
 	r.inspectsAgain(t)
-	if r.requests("/new") > 0 {
-		t.Error("a page was fetched while the crawl was paused")
-	}
+	assert.AtMost(t, r.requests("/new"), 0, "a page was fetched while the crawl was paused")
 	r.eventually(t, "the state", func() bool { return r.server.only.Status().State == "paused" })
 	if response, body := r.read(t, "GET", "/readyz", nil); response.StatusCode != 200 {
 		t.Errorf("a paused crawl is not ready: %s", body)
@@ -103,16 +97,12 @@ func TestPauseAndResumeTheCrawl(t *testing.T) {
 func TestDrainAndStopTheCrawl(t *testing.T) {
 	r := startCrawl(t)
 	r.finished(t)
-	if text := r.command(t, "/api/v1/crawl/drain", ""); !strings.Contains(text, "draining") {
-		t.Error(text)
-	}
+	assert.Contains(t, r.command(t, "/api/v1/crawl/drain", ""), "draining")
 	if response, body := r.read(t, "POST", "/api/v1/urls",
 		strings.NewReader("http://a.test/x\n")); response.StatusCode != 409 {
 		t.Errorf("URLs while it drains: %d, %s", response.StatusCode, body)
 	}
-	if text := r.command(t, "/api/v1/crawl/resume", ""); !strings.Contains(text, "running") {
-		t.Error(text)
-	}
+	assert.Contains(t, r.command(t, "/api/v1/crawl/resume", ""), "running")
 	r.command(t, "/api/v1/crawl/stop", "")
 	<-r.ended
 	if response, body := r.read(t, "POST", "/api/v1/crawl/pause", nil); response.StatusCode != 503 {
@@ -144,24 +134,15 @@ func TestHostCommands(t *testing.T) {
 	r.eventually(t, "the end of the pause", func() bool { return r.requests("/1?later") == 1 })
 
 	r.command(t, "/api/v1/hosts/a.test/delay", `{"seconds": 30}`)
-	if h := r.hostStory(t, "a.test"); h.Politeness.Delay != 30 {
-		t.Errorf("the delay is %v", h.Politeness.Delay)
-	}
+	assert.Equal(t, r.hostStory(t, "a.test").Politeness.Delay, 30, "the delay")
 	r.add(t, "/1?a", "/1?b", "/1?c")
-	if text := r.command(t, "/api/v1/hosts/a.test/drop", ""); !strings.Contains(text, `"dropped":3`) {
-		t.Error(text)
-	}
+	assert.Contains(t, r.command(t, "/api/v1/hosts/a.test/drop", ""), `"dropped":3`)
 	r.eventually(t, "the drop", func() bool { return r.hostStory(t, "a.test").Waiting == 0 })
-	if text := r.command(t, "/api/v1/urls/delete",
-		`{"host": "A.test", "before": "2001-01-01T00:00:00Z"}`); !strings.Contains(
-		text, `"deleted":0,"done":true`) {
-		t.Error(text)
-	}
+	assert.Contains(t, r.command(t, "/api/v1/urls/delete", `{"host": "A.test", "before": "2001-01-01T00:00:00Z"}`),
+		`"deleted":0,"done":true`)
 	known := r.hostStory(t, "a.test").Known
-	if text := r.command(t, "/api/v1/urls/delete", `{"host": "A.test"}`); !strings.Contains(
-		text, fmt.Sprintf(`"deleted":%d,"done":true`, known)) {
-		t.Error(text)
-	}
+	assert.Contains(t, r.command(t, "/api/v1/urls/delete", `{"host": "A.test"}`),
+		fmt.Sprintf(`"deleted":%d,"done":true`, known))
 	if left := r.hostStory(t, "a.test").Known; left != 0 || known == 0 {
 		t.Errorf("%d of %d URLs are left", left, known)
 	}
@@ -190,9 +171,7 @@ func TestInvalidCommands(t *testing.T) {
 		{"/api/v1/hosts/a.test/burn", "", 404}, {"/api/v1/crawl/burn", "", 404},
 	} {
 		response, body := r.read(t, "POST", tt.path, strings.NewReader(tt.body), "Content-Type", "application/json")
-		if response.StatusCode != tt.status {
-			t.Errorf("%s %s: %d, %s; want %d", tt.path, tt.body, response.StatusCode, body, tt.status)
-		}
+		assert.Equal(t, response.StatusCode, tt.status, tt.path, tt.body, body)
 	}
 	if response, _ := r.read(t, "GET", "/api/v1/crawl/stop", nil); response.StatusCode != 405 {
 		t.Errorf("GET of an order: %d", response.StatusCode)
@@ -239,13 +218,10 @@ func TestSettings(t *testing.T) {
 	} {
 		response, body := send(t, s, "PATCH", "/api/v1/config", strings.NewReader(tt.body), "Content-Type",
 			"application/merge-patch+json")
-		if response.StatusCode != tt.status || !strings.Contains(body, tt.want) {
-			t.Errorf("%s: %d, %s", tt.body, response.StatusCode, body)
-		}
+		assert.True(t, response.StatusCode == tt.status && strings.Contains(body, tt.want), "%s: %d, %s", tt.body,
+			response.StatusCode, body)
 	}
-	if f.workers != 9 {
-		t.Errorf("%v workers", f.workers)
-	}
+	assert.Equal(t, f.workers, 9, "workers")
 	if response, body := request(t, s, "POST", "/api/v1/config/reload", nil); response.StatusCode != 503 {
 		t.Errorf("%d, %s", response.StatusCode, body)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/engine/inspect"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -47,9 +48,8 @@ func TestCrawls(t *testing.T) {
 	total, _ := body["total"].(map[string]any)
 	urls, _ := total["urls"].(map[string]any)
 	list, _ := body["crawls"].([]any)
-	if status != 200 || len(list) != 3 || urls["fetched"] != 6.0 || total["requests"] != 8.0 {
-		t.Errorf("%d %v", status, body)
-	}
+	assert.True(t, status == 200 && len(list) == 3 && urls["fetched"] == 6.0 && total["requests"] == 8.0, "%d %v",
+		status, body)
 	if status, body := get(s, "/api/v1/crawls/a%2Fb"); status != 200 || body["hosts"] != 7.0 {
 		t.Errorf("%d %v", status, body)
 	}

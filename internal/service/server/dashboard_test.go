@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/engine/crawl"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/browser"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
@@ -67,9 +68,7 @@ func startBusyCrawl(t *testing.T) *busyCrawl {
 		}
 		closing, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		if err := errors.Join(s.Close(closing), engine.Close()); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, errors.Join(s.Close(closing), engine.Close()))
 	}()
 	t.Cleanup(func() {
 		stop()
@@ -114,9 +113,7 @@ func TestDashboard(t *testing.T) {
 	b.Wait(`document.querySelector("h1").textContent === "site-7.test"`)
 	b.Show(c.url+"/#/find/site-1", 1280, false, `document.querySelectorAll("h2").length === 2`)
 	names := b.Text(`[...document.querySelectorAll("tbody a[href^='#/hosts/']")].map((a) => a.textContent).join()`)
-	if names != "site-1.test,site-10.test,site-11.test" {
-		t.Errorf("the hosts with site-1 in their names are %s", names)
-	}
+	assert.Equal(t, names, "site-1.test,site-10.test,site-11.test", "the hosts with site-1 in their names")
 	b.Wait(`document.querySelectorAll("tbody a[href^='#/url/']").length === 50`)
 	b.Show(c.url+"/#/url/"+"http%3A%2F%2Fsite-3.test%3A"+c.port(t)+"%2Fprivate", 1280, false,
 		`document.body.innerText.includes("not allowed") && document.body.innerText.includes("Disallow: /private")`)
@@ -145,20 +142,16 @@ func TestDashboardOnAPhone(t *testing.T) {
 	b := browser.Open(t)
 	for _, page := range []string{"/", "/#/hosts", "/#/hosts/site-3.test", "/#/urls", "/#/fetches", "/#/optouts"} {
 		b.Show(c.url+page, 360, true, `document.querySelectorAll("main .panel").length > 0`)
-		if wide := b.Text(`String(document.documentElement.scrollWidth)`); wide != "360" {
-			t.Errorf("%s is %s wide", page, wide)
-		}
+		assert.Equal(t, b.Text(`String(document.documentElement.scrollWidth)`), "360", page, "wide")
 		if page == "/" {
 			b.Wait(`document.querySelectorAll(".uplot").length === 3`)
 			b.Picture("phone", 5*time.Second)
 		}
 	}
-	if ground := b.Text(`getComputedStyle(document.body).backgroundColor`); ground != "rgb(18, 23, 21)" {
-		t.Errorf("the ground is %s in the dark", ground)
-	}
-	if first := b.Text(`document.body.focus(), document.querySelector("a, button, input").className`); first != "skip" {
-		t.Errorf("the first stop of the keyboard is %q, not the way past the header", first)
-	}
+	assert.Equal(t, b.Text(`getComputedStyle(document.body).backgroundColor`), "rgb(18, 23, 21)",
+		"the ground in the dark")
+	assert.Equal(t, b.Text(`document.body.focus(), document.querySelector("a, button, input").className`), "skip",
+		"the first stop of the keyboard not the way past the header")
 	b.Clean(c.url)
 }
 
@@ -175,9 +168,7 @@ func TestDashboardControls(t *testing.T) {
 	b.Wait(`document.querySelector("#state").textContent === "running"`)
 	before := len(c.web.Requests())
 	b.Wait(fetched + ` > ` + b.Text(`String(`+fetched+`)`))
-	if now := len(c.web.Requests()); now == before {
-		t.Error("no request arrives after the crawl was resumed")
-	}
+	assert.Not(t, len(c.web.Requests()), before, "no request arrives after the crawl was resumed")
 
 	b.Show(c.url+"/#/hosts/site-5.test", 1280, false, `document.querySelectorAll(".timeline li a").length > 0`)
 	b.Press("Pause")
@@ -191,17 +182,14 @@ func TestDashboardControls(t *testing.T) {
 	b.Wait(`document.querySelector("#dialog small").textContent.startsWith("In force now: 200 ms")`)
 	b.Text(`document.querySelector("#dialog button[value=yes]").click() ?? ""`)
 	const state = `document.querySelector("#dialog").open + ":" + document.querySelector("#dialog input").value`
-	if now := b.Text(state); now != "true:" {
-		t.Errorf("after Enter in the untouched dialog: %s", now)
-	}
+	assert.Equal(t, b.Text(state), "true:", "after Enter in the untouched dialog")
 	b.Text(`document.querySelector("#dialog").close() ?? ""`)
 	b.Press("Set delay", "seconds", "0.7")
 	b.Wait(`document.body.innerText.includes("set-delay")`)
 	before = len(c.arrived("site-5.test"))
 	c.wait(t, "requests", func() bool { return len(c.arrived("site-5.test")) > before+3 })
-	if short := c.arrived("site-5.test")[before:].ShortGaps(700 * time.Millisecond); len(short) > 0 {
-		t.Errorf("with a delay of 0.7 s: %v", short)
-	}
+	assert.AtMost(t, len(c.arrived("site-5.test")[before:].ShortGaps(700*time.Millisecond)), 0,
+		"with a delay of 0.7 s")
 	b.Press("Drop queue")
 	b.Wait(`document.body.innerText.includes("excluded")`)
 
@@ -294,9 +282,7 @@ func (c *busyCrawl) quiet(t *testing.T, host string) {
 	if c.landed(t); host != "" {
 		c.wait(t, "requests for another host", func() bool { return len(c.arrived("site-6.test")) > others+3 })
 	}
-	if n := len(c.arrived(host)) - before; n > 0 {
-		t.Errorf("%d requests arrived during a pause", n)
-	}
+	assert.AtMost(t, len(c.arrived(host))-before, 0, "requests arrived during a pause")
 }
 
 // landed waits until all requests have ended that are in flight now.
@@ -323,9 +309,7 @@ func (c *busyCrawl) get(t *testing.T, path string) string {
 func (c *busyCrawl) wait(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for limit := time.Now().Add(5 * time.Minute); !ok(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(limit) {
-			t.Fatalf("waited in vain for %s", what)
-		}
+		must.True(t, !time.Now().After(limit), "waited in vain for %s", what)
 	}
 }
 

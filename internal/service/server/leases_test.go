@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/engine/crawl"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
@@ -44,9 +45,7 @@ func (f *farm) lease(n int) (leases []Lease) {
 	for deadline := time.Now().Add(time.Minute); status == 503 && time.Now().Before(deadline); {
 		status, text = f.call("POST", "/leases", map[string]any{"fetcher": f.name, "n": n, "wait": 5}) // 503: it starts
 	}
-	if status != 200 {
-		f.t.Fatalf("leases: %d %s", status, text)
-	}
+	must.True(f.t, status == 200, "leases: %d %s", status, text)
 	lines := json.NewDecoder(strings.NewReader(text))
 	for {
 		var l Lease
@@ -89,9 +88,8 @@ func TestFetchersOverTheAPI(t *testing.T) {
 	for deadline := time.Now().Add(2 * time.Minute); fetched < 4 && time.Now().Before(deadline); single = !single {
 		var reports []Report
 		for _, l := range f.lease(10) {
-			if l.Headers["User-Agent"] != "amble-test" || l.Seconds <= 0 || l.Address == "" {
-				t.Errorf("lease %+v", l)
-			}
+			assert.True(t, l.Headers["User-Agent"] == "amble-test" && !(l.Seconds <= 0) && l.Address != "", "lease %+v",
+				l)
 			reports = append(reports, f.fetch(&l))
 		}
 		fetched += len(reports)
@@ -129,13 +127,10 @@ func TestFetchersOverTheAPI(t *testing.T) {
 		may, text = f.check(r.web.URL("a.test", "/1"), r.web.URL("a.test", "/2"), r.web.URL("a.test", "/private"),
 			r.web.URL("b.test", "/1"), "http://stranger.test/")
 	}
-	if got := strings.Join(may, " "); got != "a.test/1" {
-		t.Errorf("may be requested: %q, want a.test/1 only: %s", got, text)
-	}
+	assert.Equal(t, strings.Join(may, " "), "a.test/1", "may be requested", text)
 	fetchers, err := r.client.Fetchers(t.Context())
-	if err != nil || len(fetchers) != 1 || fetchers[0].Reported != 4 || fetchers[0].Leases != 0 {
-		t.Errorf("fetchers %+v, %v", fetchers, err)
-	}
+	assert.True(t, err == nil && len(fetchers) == 1 && fetchers[0].Reported == 4 && fetchers[0].Leases == 0,
+		"fetchers %+v, %v", fetchers, err)
 	must.Do(t, r.client.SetCutOff(t.Context(), f.name, true))
 	if status, text := f.call("POST", "/leases", map[string]any{"fetcher": f.name}); status != 403 {
 		t.Errorf("a fetcher that is cut off: %d %s", status, text)
@@ -151,9 +146,7 @@ func (f *farm) check(urls ...string) (may []string, text string) {
 	f.t.Helper()
 	status, text := f.call("POST", "/check", map[string]any{"take": true, "urls": urls})
 	var checks checkList
-	if err := json.Unmarshal([]byte(text), &checks); err != nil || status != 200 {
-		f.t.Fatalf("check: %d %s", status, text)
-	}
+	must.True(f.t, json.Unmarshal([]byte(text), &checks) == nil && status == 200, "check: %d %s", status, text)
 	for _, c := range checks.Results {
 		if c.May {
 			u := must.Get(url.Parse(c.URL))(f.t)
@@ -174,9 +167,7 @@ func (f *farm) reportAll(reports []Report) {
 	list.WriteString("{broken\n")
 	response, text := send(f.t, f.s, "POST", "/api/v1/reports", &list, "Authorization", "Bearer fetcher",
 		"Content-Type", JSONLines)
-	if response.StatusCode != 200 {
-		f.t.Fatalf("reports: %d %s", response.StatusCode, text)
-	}
+	must.True(f.t, response.StatusCode == 200, "reports: %d %s", response.StatusCode, text)
 	n := 0
 	for lines := bufio.NewScanner(strings.NewReader(text)); lines.Scan(); n++ {
 		var result ReportResult
@@ -185,11 +176,7 @@ func (f *farm) reportAll(reports []Report) {
 		if n == len(reports) {
 			want = "invalid"
 		}
-		if result.Result != want {
-			f.t.Errorf("report %d: %+v, want %s", n, result, want)
-		}
+		assert.Equal(f.t, result.Result, want, "report", n, result)
 	}
-	if n != len(reports)+1 {
-		f.t.Errorf("%d results of %d reports and a broken line", n, len(reports))
-	}
+	assert.Equal(f.t, n, len(reports)+1, "results of", len(reports), "reports and a broken line")
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/engine/requestlog"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/fetch"
 	"github.com/amble-crawler/amble/internal/web/weburl"
@@ -34,9 +35,8 @@ func TestMetrics(t *testing.T) {
 	m.Committed(30*time.Millisecond, 17)
 
 	response, body := request(t, s, "GET", "/metrics", nil)
-	if response.StatusCode != 200 || !strings.HasPrefix(response.Header.Get("Content-Type"), "text/plain") {
-		t.Fatalf("%d, %s", response.StatusCode, response.Header.Get("Content-Type"))
-	}
+	must.True(t, response.StatusCode == 200 && strings.HasPrefix(response.Header.Get("Content-Type"), "text/plain"),
+		"%d, %s", response.StatusCode, response.Header.Get("Content-Type"))
 	for _, want := range []string{
 		`amble_requests_total{class="2xx",kind="page"} 1`, `amble_requests_total{class="3xx",kind="page"} 1`,
 		`amble_requests_total{class="4xx",kind="page"} 1`,
@@ -58,16 +58,10 @@ func TestMetrics(t *testing.T) {
 		`amble_connection_received_bytes_total 345`, `amble_build_info{version="1.2.3"} 1`, `go_goroutines `,
 		`process_resident_memory_bytes `,
 	} {
-		if !strings.Contains(body, "\n"+want) {
-			t.Errorf("%s is missing", want)
-		}
+		assert.Contains(t, body, "\n"+want, want, "is missing")
 	}
-	if strings.Contains(body, ".test") {
-		t.Error("a label names a host")
-	}
-	if n := len(regexp.MustCompile(`(?m)^amble_`).FindAllString(body, -1)); n > 200 {
-		t.Errorf("%d series", n)
-	}
+	assert.True(t, !strings.Contains(body, ".test"), "a label names a host")
+	assert.AtMost(t, len(regexp.MustCompile(`(?m)^amble_`).FindAllString(body, -1)), 200, "series")
 }
 
 func TestMetricsAndProfilesAreGuarded(t *testing.T) {
@@ -140,9 +134,7 @@ func TestAlertSeriesExist(t *testing.T) {
 	}
 	rules, page := read("service/rules.yaml"), read("OPERATING.md")
 	found := series.FindAllStringSubmatch(rules+strings.ReplaceAll(read("service/grafana.json"), `\"`, `"`), -1)
-	if len(found) < 20 {
-		t.Fatalf("only %d series were found", len(found))
-	}
+	must.True(t, len(found) >= 20, "only %d series were found", len(found))
 	for _, wanted := range found {
 		if wanted[1] == "amble_alarm" { // of a module
 			continue

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/amble-crawler/amble/internal/engine/inspect"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 )
 
 // TestMergeHosts: the first hosts of all pages come first, and what is left of a page is known.
@@ -27,13 +28,10 @@ func TestMergeHosts(t *testing.T) {
 	for i := range all.Hosts {
 		waiting = append(waiting, all.Hosts[i].Waiting)
 	}
-	if !slices.Equal(waiting, []uint32{9, 8, 7, 3}) || all.Matching != 5 || taken[0] != 2 || taken[2] != 2 {
-		t.Errorf("%v, %v, %d", waiting, taken, all.Matching)
-	}
+	assert.True(t, slices.Equal(waiting, []uint32{9, 8, 7, 3}) && all.Matching == 5 && taken[0] == 2 && taken[2] == 2,
+		"%v, %v, %d", waiting, taken, all.Matching)
 	for _, sort := range inspect.HostSorts() {
-		if (compareHosts(sort) == nil) != (sort == inspect.SortFound) {
-			t.Errorf("%s has no order", sort)
-		}
+		assert.Equal(t, (compareHosts(sort) == nil), (sort == inspect.SortFound), sort, "has no order")
 	}
 }
 
@@ -46,15 +44,11 @@ func FuzzHostCursor(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		c, err := parseHostCursor(text, []int{0, 1})
 		if err != nil {
-			if !errors.As(err, new(errQuery)) || strings.Contains(err.Error(), "%!") {
-				t.Error(err)
-			}
+			assert.True(t, errors.As(err, new(errQuery)) && !strings.Contains(err.Error(), "%!"), "%v", err)
 			return
 		}
 		for shard := range c {
-			if shard < 0 || shard > 1 {
-				t.Errorf("%q: shard %d", text, shard)
-			}
+			assert.True(t, shard >= 0 && shard <= 1, "%q: shard %d", text, shard)
 		}
 		if again, err := parseHostCursor(c.String(), []int{0, 1}); len(c) > 0 &&
 			(err != nil || !reflect.DeepEqual(again, c)) {
@@ -73,8 +67,6 @@ func TestSumHistory(t *testing.T) {
 		return h
 	}
 	sum := sumHistory(map[string]History{"a": part(100, 112, 124), "b": part(105, 117), "c": part()}, 12)
-	if !slices.Equal(sum.At, []int64{96, 108}) || !slices.Equal(sum.Known, []int{20, 20}) ||
-		!slices.Equal(sum.Pages, []float64{2, 2}) {
-		t.Errorf("%+v", sum)
-	}
+	assert.True(t, slices.Equal(sum.At, []int64{96, 108}) && slices.Equal(sum.Known, []int{20, 20}) &&
+		slices.Equal(sum.Pages, []float64{2, 2}), "%+v", sum)
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -19,9 +20,8 @@ func TestStatusFindsAnyPort(t *testing.T) {
 	dir := t.TempDir()
 	s := start(t, Options{DataDir: dir, Token: "secret"})
 	got, running, err := FetchStatus(context.Background(), dir, "secret")
-	if err != nil || got.Hosts != 7 || running.Address != s.Address() || running.Process != os.Getpid() {
-		t.Errorf("%+v, %+v, %v", got, running, err)
-	}
+	assert.True(t, err == nil && got.Hosts == 7 && running.Address == s.Address() && running.Process == os.Getpid(),
+		"%+v, %+v, %v", got, running, err)
 	if _, _, err := FetchStatus(context.Background(), dir, "guess"); !errors.Is(err, ErrToken) {
 		t.Errorf("a wrong token: %v", err)
 	}
@@ -61,9 +61,7 @@ func TestStatusOfAnotherProcess(t *testing.T) {
 		t.Errorf("another crawl at the address: %v", err)
 	}
 	thief := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") != "" {
-			t.Error("the token was given away")
-		}
+		assert.Equal(t, r.Header.Get("Authorization"), "", "the token was given away")
 	}))
 	defer thief.Close()
 	write(thief.Listener.Addr().String())
@@ -117,8 +115,6 @@ func TestReachable(t *testing.T) {
 		"127.0.0.1:80": "127.0.0.1:80", "[::]:80": "[::1]:80", "0.0.0.0:80": "127.0.0.1:80",
 		"192.0.2.1:80": "192.0.2.1:80", "[::1]:9": "[::1]:9",
 	} {
-		if got := reachable(listened); got != want {
-			t.Errorf("%s: %s, want %s", listened, got, want)
-		}
+		assert.Equal(t, reachable(listened), want, listened)
 	}
 }

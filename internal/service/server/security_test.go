@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 )
@@ -31,9 +32,7 @@ func TestRefusesToBeExposed(t *testing.T) {
 	} {
 		tt.o.DataDir, tt.o.Now = t.TempDir(), time.Now
 		s, err := Start(tt.o, example)
-		if errors.Is(err, ErrExposed) != tt.exposed {
-			t.Errorf("%+v: %v", tt.o, err)
-		}
+		assert.Equal(t, errors.Is(err, ErrExposed), tt.exposed, tt.o, err)
 		if s != nil {
 			_ = s.Close(context.Background())
 		}
@@ -59,18 +58,13 @@ func TestReadToken(t *testing.T) {
 		{"POST", "/api/v1/crawl/stop", "", 401},
 	} {
 		response, body := send(t, s, tt.method, tt.path, nil, "Authorization", "Bearer "+tt.token)
-		if response.StatusCode != tt.status {
-			t.Errorf("%s %s with %q: %d, want %d: %s", tt.method, tt.path, tt.token, response.StatusCode, tt.status,
-				body)
-		}
+		assert.Equal(t, response.StatusCode, tt.status, tt.method, tt.path, "with", tt.token, body)
 	}
 	r := must.Get(http.NewRequest("GET", "http://"+s.Address()+"/api/v1/status", nil))(t)
 	for password, want := range map[string]int{"full": 200, "look": 200, "guess": 401, "": 401} {
 		r.SetBasicAuth("anybody", password)
 		response, _ := send(t, s, "GET", "/api/v1/status", nil, "Authorization", r.Header.Get("Authorization"))
-		if response.StatusCode != want {
-			t.Errorf("Basic with %q: %d, want %d", password, response.StatusCode, want)
-		}
+		assert.Equal(t, response.StatusCode, want, "Basic with", password)
 	}
 }
 
@@ -82,12 +76,8 @@ func TestGuessingIsSlow(t *testing.T) {
 	send := func(token, client string) int {
 		response, body := send(t, s, "GET", "/api/v1/status", nil, "Authorization", "Bearer "+token,
 			"X-Forwarded-For", "198.51.100.9, "+client)
-		if strings.Contains(body, "right") {
-			t.Error(body)
-		}
-		if response.StatusCode == 429 && response.Header.Get("Retry-After") == "" {
-			t.Error("no Retry-After")
-		}
+		assert.True(t, !strings.Contains(body, "right"), "%v", body)
+		assert.True(t, response.StatusCode != 429 || response.Header.Get("Retry-After") != "", "no Retry-After")
 		return response.StatusCode
 	}
 	refused := 0
@@ -96,19 +86,11 @@ func TestGuessingIsSlow(t *testing.T) {
 			refused++
 		}
 	}
-	if refused < 70 {
-		t.Errorf("%d of 100 guesses were cut short", refused)
-	}
-	if got := send("right", "192.0.2.1"); got != 429 {
-		t.Errorf("the right token of who guessed: %d", got)
-	}
-	if got := send("right", "192.0.2.2"); got != 200 {
-		t.Errorf("somebody else: %d", got)
-	}
+	assert.AtLeast(t, refused, 70, "of 100 guesses were cut short")
+	assert.Equal(t, send("right", "192.0.2.1"), 429, "the right token of who guessed")
+	assert.Equal(t, send("right", "192.0.2.2"), 200, "somebody else")
 	now.Add(int64(time.Minute))
-	if got := send("right", "192.0.2.1"); got != 200 {
-		t.Errorf("a minute later: %d", got)
-	}
+	assert.Equal(t, send("right", "192.0.2.1"), 200, "a minute later")
 }
 
 func TestTooManyRequests(t *testing.T) {
@@ -126,9 +108,7 @@ func TestTooManyRequests(t *testing.T) {
 			refused++
 		}
 	}
-	if refused != 50 {
-		t.Errorf("%d refused, want 50", refused)
-	}
+	assert.Equal(t, refused, 50, "refused")
 }
 
 // What a page of another site makes a browser send changes nothing; a name that leads here learns
@@ -172,10 +152,9 @@ func TestPathTricks(t *testing.T) {
 		fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", target)
 		answer, _ := io.ReadAll(c)
 		c.Close()
-		if strings.Contains(string(answer), "queued") || strings.HasPrefix(string(answer), "HTTP/1.1 200") ||
-			strings.Contains(string(answer), "root:") {
-			t.Errorf("%s: %s", target, answer)
-		}
+		assert.True(t, !strings.Contains(string(answer), "queued") &&
+			!strings.HasPrefix(string(answer), "HTTP/1.1 200") && !strings.Contains(string(answer), "root:"), "%s: %s",
+			target, answer)
 	}
 }
 
@@ -197,9 +176,7 @@ func TestHugeBodies(t *testing.T) {
 		r := must.Get(http.NewRequest(method, "http://"+s.Address()+path, io.LimitReader(body, 1<<30)))(t)
 		r.ContentLength = 1 << 30
 		response, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
-		if read := body.read.Load(); read > 1<<29 {
-			t.Errorf("%s: %d bytes were sent", path, read)
-		}
+		assert.AtMost(t, body.read.Load(), 1<<29, path, "bytes were sent")
 		if err != nil {
 			continue // cut off while it was sent
 		}
@@ -230,13 +207,9 @@ func TestSlowBody(t *testing.T) {
 			response, err := http.ReadResponse(bufio.NewReader(c), nil)
 			if err == nil {
 				response.Body.Close()
-				if response.StatusCode < 400 {
-					t.Errorf("%d", response.StatusCode)
-				}
+				assert.AtLeast(t, response.StatusCode, 400)
 			}
-			if errors.Is(err, os.ErrDeadlineExceeded) {
-				t.Error("it is held")
-			}
+			assert.True(t, !errors.Is(err, os.ErrDeadlineExceeded), "it is held")
 		})
 	}
 }
@@ -252,17 +225,13 @@ func TestSilentConnections(t *testing.T) {
 	}()
 	for range 8 * maxConnections {
 		c, err := net.Dial("tcp", s.Address())
-		if err != nil {
-			t.Fatalf("after %d: %v", len(held), err)
-		}
+		must.Do(t, err, "after", len(held))
 		held = append(held, c)
 	}
 	if response, _ := request(t, s, "GET", "/healthz", nil); response.StatusCode != 200 {
 		t.Errorf("%d", response.StatusCode)
 	}
-	if held := s.gate.Connections(); held > maxConnections {
-		t.Errorf("%d connections are held", held)
-	}
+	assert.AtMost(t, s.gate.Connections(), maxConnections, "connections are held")
 }
 
 // certify writes a certificate into a directory, with the time of the one before and some seconds.
@@ -287,9 +256,7 @@ func TestTLS(t *testing.T) {
 	}
 	must.Do(t, send())
 	before, err := readAddress(dir)
-	if err != nil || len(before.Certificate) != 64 {
-		t.Fatalf("%+v, %v", before, err)
-	}
+	must.True(t, err == nil && len(before.Certificate) == 64, "%+v, %v", before, err)
 	certify(t, certificates, 2)
 	_ = send() // may come with the old fingerprint
 	must.Do(t, send())
@@ -297,9 +264,7 @@ func TestTLS(t *testing.T) {
 		t.Errorf("the replaced certificate is not in use: %v", err)
 	}
 	must.Do(t, writeAddress(dir, s.Address(), s.instance, strings.Repeat("0", 64)))
-	if err := send(); !errors.Is(err, ErrNotRunning) {
-		t.Errorf("another certificate than that of the address file: %v", err)
-	}
+	assert.Is(t, send(), ErrNotRunning, "another certificate than that of the address file")
 	for _, bad := range []Options{{TLSCert: "missing", TLSKey: o.TLSKey}, {TLSCert: o.TLSCert, TLSKey: o.TLSCert}} {
 		bad.Listen, bad.DataDir = "127.0.0.1:0", t.TempDir()
 		if s, err := Start(bad, example); err == nil {

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/rules/recrawl"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -53,9 +53,7 @@ func start(t *testing.T, o Options) *Server {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		if err := s.Close(ctx); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, s.Close(ctx))
 	})
 	return s
 }
@@ -94,14 +92,11 @@ func TestStatusIsTheCrawls(t *testing.T) {
 	response, body := request(t, s, "GET", "/api/v1/status", nil)
 	var got crawl.Status
 	must.Do(t, json.Unmarshal([]byte(body), &got))
-	if response.StatusCode != 200 || response.Header.Get("Content-Type") != "application/json" ||
-		got.State != "running" || got.URLs["queued"] != 4 {
-		t.Errorf("%d, %s, %+v", response.StatusCode, response.Header.Get("Content-Type"), got)
-	}
-	if response.Header.Get("Cache-Control") != "no-store" ||
-		response.Header.Get("X-Content-Type-Options") != "nosniff" {
-		t.Errorf("headers %v", response.Header)
-	}
+	assert.True(t, response.StatusCode == 200 && response.Header.Get("Content-Type") == "application/json" &&
+		got.State == "running" && got.URLs["queued"] == 4, "%d, %s, %+v", response.StatusCode,
+		response.Header.Get("Content-Type"), got)
+	assert.True(t, response.Header.Get("Cache-Control") == "no-store" &&
+		response.Header.Get("X-Content-Type-Options") == "nosniff", "headers %v", response.Header)
 }
 
 func TestRoutes(t *testing.T) {
@@ -148,13 +143,9 @@ func TestForeignNamesAreRefusedOnLoopback(t *testing.T) {
 	for host, want := range tests {
 		for _, path := range []string{"/api/v1/status", "/healthz", "/nothing"} {
 			response, body := request(t, s, "GET", path, map[string]string{"Host": host})
-			if (response.StatusCode == 421) != (want == 421) {
-				t.Errorf("Host %s, %s: %d, want %d", host, path, response.StatusCode, want)
-			}
-			if want == 421 && (strings.Contains(body, "queued") ||
-				response.Header.Get("Content-Type") != "application/problem+json") {
-				t.Errorf("Host %s: %s", host, body)
-			}
+			assert.Equal(t, (response.StatusCode == 421), (want == 421), "Host", host, path, response.StatusCode, want)
+			assert.True(t, want != 421 || !strings.Contains(body, "queued") &&
+				response.Header.Get("Content-Type") == "application/problem+json", "Host %s: %s", host, body)
 		}
 	}
 }
@@ -174,9 +165,7 @@ func TestToken(t *testing.T) {
 		"Basic right":   401,
 	} {
 		response, body := request(t, s, "GET", "/api/v1/status", map[string]string{"Authorization": header})
-		if response.StatusCode != want {
-			t.Errorf("Authorization %q: %d, want %d", header, response.StatusCode, want)
-		}
+		assert.Equal(t, response.StatusCode, want, "Authorization", header)
 		if want == 401 && (response.Header.Get("WWW-Authenticate") == "" || strings.Contains(body, "right") ||
 			strings.Contains(body, "queued")) {
 			t.Errorf("Authorization %q: %v %s", header, response.Header, body)
@@ -198,9 +187,7 @@ func TestTooLongHeader(t *testing.T) {
 	response, err := http.ReadResponse(bufio.NewReader(c), nil)
 	if err == nil {
 		response.Body.Close()
-		if response.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
-			t.Errorf("a header of 1 MiB: %d", response.StatusCode)
-		}
+		assert.Equal(t, response.StatusCode, http.StatusRequestHeaderFieldsTooLarge, "a header of 1 MiB")
 	}
 	if response, _ := request(t, s, "GET", "/healthz", nil); response.StatusCode != 200 {
 		t.Errorf("afterwards: %d", response.StatusCode)
@@ -215,21 +202,14 @@ func TestCloseCutsSilentClients(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	must.Do(t, s.Close(ctx))
-	if _, err := c.Read(make([]byte, 1)); err == nil {
-		t.Error("the connection is still open")
-	}
+	assert.Fails(c.Read(make([]byte, 1)))(t, nil, "the connection is still open")
 }
 
 func TestPortInUse(t *testing.T) {
 	s := start(t, Options{})
 	dir := t.TempDir()
-	if _, err := Start(Options{Listen: s.Address(), DataDir: dir, Now: time.Now}, example); !errors.Is(err,
-		syscall.EADDRINUSE) {
-		t.Errorf("%v, want EADDRINUSE", err)
-	}
-	if _, err := os.Stat(filepath.Join(dir, AddressFile)); err == nil {
-		t.Error("there is an address file though nothing listens")
-	}
+	assert.Fails(Start(Options{Listen: s.Address(), DataDir: dir, Now: time.Now}, example))(t, syscall.EADDRINUSE)
+	assert.Fails(os.Stat(filepath.Join(dir, AddressFile)))(t, nil, "there is an address file though nothing listens")
 }
 
 // A server that cannot say where it is does not stay.

@@ -74,9 +74,7 @@ func startSized(b *testing.B, delay time.Duration) *sizedCrawl {
 	}
 	c.server, err = Start(Options{Listen: "127.0.0.1:0", DataDir: dir, Metrics: NewMetrics("test"), Now: time.Now},
 		c.engine)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, err)
 	c.run(b)
 	return c
 }
@@ -241,9 +239,7 @@ func BenchmarkAPI(b *testing.B) {
 			for b.Loop() {
 				begun := time.Now()
 				first, _, err := c.get(ctx, path)
-				if err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, err)
 				longest, firsts = max(longest, time.Since(begun)), firsts+first
 			}
 			b.ReportMetric(longest.Seconds()*1000, "longest-ms")

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"golang.org/x/net/html"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
 )
 
 func TestScanTagAgreesWithTheTokenizer(t *testing.T) {
@@ -31,18 +33,10 @@ func TestTagsWithVeryManyAttributes(t *testing.T) {
 		"><a title='" + strings.Repeat(">", 1<<20) + "' href=/third>"
 	var p Page
 	bytes := allocated(func() { p = read(t, text) })
-	if got := strings.Join(show(p), ", "); got != "anchor /first, anchor /second, anchor /third" {
-		t.Errorf("links %s", got)
-	}
-	if bytes > 120<<20 {
-		t.Errorf("%d MiB are allocated for %d MiB of text", bytes>>20, len(text)>>20)
-	}
+	assert.Equal(t, strings.Join(show(p), ", "), "anchor /first, anchor /second, anchor /third", "links")
+	assert.AtMost(t, bytes, 120<<20, bytes>>20, "MiB are allocated for", len(text)>>20, "MiB of text")
 	small := []byte("<p" + count(1000, " a%d") + ">")
-	if got := fewAttributes(small); len(got) != len(small) {
-		t.Error("a usual document is changed")
-	}
+	assert.Equal(t, len(fewAttributes(small)), len(small), "a usual document is changed")
 	large := []byte(strings.Repeat("<p a b=c d='>' e>x</p> <", fewFrom/10))
-	if got := fewAttributes(large); string(got) != string(large) {
-		t.Error("a large document is changed")
-	}
+	assert.Equal(t, string(fewAttributes(large)), string(large), "a large document is changed")
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
@@ -33,8 +34,7 @@ func TestNeedsBrowser(t *testing.T) {
 		{"a script that does not end", `<script>` + text, true},
 	} {
 		page, err := HTML([]byte(c.document), http.Header{}, base, nil, DefaultOptions())
-		if err != nil || page.NeedsBrowser != c.want {
-			t.Errorf("%s needs a browser: %v (%v), want %v", c.name, page.NeedsBrowser, err, c.want)
-		}
+		assert.True(t, err == nil && page.NeedsBrowser == c.want, "%s needs a browser: %v (%v), want %v", c.name,
+			page.NeedsBrowser, err, c.want)
 	}
 }

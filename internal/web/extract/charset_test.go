@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/text/encoding/htmlindex"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -66,9 +67,7 @@ func check(t *testing.T, body []byte, contentType, want string) {
 	t.Helper()
 	p := must.Get(HTML(body, typed(contentType), mustParse(t, "http://a.test/"), nil, DefaultOptions()))(t)
 	want = strings.Join(strings.Fields(want), " ")
-	if p.Title != want {
-		t.Errorf("title %q\nwant  %q", p.Title, want)
-	}
+	assert.Equal(t, p.Title, want, "title")
 }
 
 func TestUTF8IsNotCopied(t *testing.T) {
@@ -76,9 +75,7 @@ func TestUTF8IsNotCopied(t *testing.T) {
 		body := []byte(text)
 		for _, contentType := range []string{"", "text/html", "text/html; charset=utf-8",
 			"text/html; charset=nonsense"} {
-			if got := toUTF8(body, contentType); &got[0] != &body[0] {
-				t.Errorf("%.10q as %q was copied", text, contentType)
-			}
+			assert.Equal(t, &toUTF8(body, contentType)[0], &body[0], text, "as", contentType, "was copied")
 		}
 	}
 	if body := []byte("<p>plain"); &toUTF8(body, "text/html; charset=shift_jis")[0] != &body[0] {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
 )
 
 func TestDirectives(t *testing.T) {
@@ -61,16 +63,13 @@ func TestDirectives(t *testing.T) {
 			p, err := HTML([]byte(tt.text), http.Header{"Content-Type": {"text/html"}, "X-Robots-Tag": tt.tags},
 				mustParse(t, "http://a.test/"), []string{"amble"}, DefaultOptions())
 			d := &p.Robots
-			if err != nil || d.NoIndex != tt.noIndex || d.NoFollow != tt.noFollow {
-				t.Errorf("noindex %v nofollow %v, want %v %v (%v)", d.NoIndex, d.NoFollow, tt.noIndex, tt.noFollow, err)
-			}
+			assert.True(t, err == nil && d.NoIndex == tt.noIndex && d.NoFollow == tt.noFollow,
+				"noindex %v nofollow %v, want %v %v (%v)", d.NoIndex, d.NoFollow, tt.noIndex, tt.noFollow, err)
 			var seen []string
 			for _, word := range d.Seen {
 				seen = append(seen, strings.ReplaceAll(word, " ", "_"))
 			}
-			if got := strings.Join(seen, " "); got != tt.seen {
-				t.Errorf("seen %q, want %q", got, tt.seen)
-			}
+			assert.Equal(t, strings.Join(seen, " "), tt.seen, "seen")
 			if got := d.UnavailableAfter; !got.IsZero() && got.Format(time.RFC3339) != tt.after ||
 				got.IsZero() != (tt.after == "") {
 				t.Errorf("unavailable after %v, want %q", got, tt.after)
@@ -88,9 +87,8 @@ func TestPreferences(t *testing.T) {
 	p, err := HTML([]byte(text), header, mustParse(t, "http://a.test/"), nil, DefaultOptions())
 	want := []string{"robots: noai", "robots: noimageai", "content-usage: train-ai=n, search=y", "tdm-reservation: 1",
 		"tdm-policy: https://a.test/policy.json"}
-	if err != nil || !slices.Equal(p.Robots.Preferences, want) {
-		t.Errorf("%v %q\nwant %q", err, p.Robots.Preferences, want)
-	}
+	assert.True(t, err == nil && slices.Equal(p.Robots.Preferences, want), "%v %q\nwant %q", err, p.Robots.Preferences,
+		want)
 }
 
 // TestLicenses finds references to terms in Link fields and in links of the RSL type.
@@ -103,9 +101,7 @@ func TestLicenses(t *testing.T) {
 		t.Errorf("%v %q\nwant %q", err, p.Robots.Licenses, want)
 	}
 	header.Set("Link", strings.Repeat(`</`+strings.Repeat("a", 90)+`>;rel=license,`, 1000)+strings.Repeat("<", 9000))
-	if d := HeaderDirectives(header, nil); len(d.Licenses) != 1 {
-		t.Errorf("%d licenses", len(d.Licenses))
-	}
+	assert.Equal(t, len(HeaderDirectives(header, nil).Licenses), 1, "licenses")
 }
 
 // TestTerms finds documents of terms in scripts, in whichever way the page is read.
@@ -126,9 +122,8 @@ func TestTerms(t *testing.T) {
 			o := DefaultOptions()
 			o.Text = whole
 			p, err := HTML([]byte(text), nil, mustParse(t, "http://a.test/"), nil, o)
-			if err != nil || len(p.Robots.Terms) != want || p.Robots.SaysMore(Directives{}) != (want > 0) {
-				t.Errorf("%.60q, whole %v: %q, %v", text, whole, p.Robots.Terms, err)
-			}
+			assert.True(t, err == nil && len(p.Robots.Terms) == want && p.Robots.SaysMore(Directives{}) == (want > 0),
+				"%.60q, whole %v: %q, %v", text, whole, p.Robots.Terms, err)
 			if want > 0 && !strings.HasPrefix(p.Robots.Terms[0], "<rsl") {
 				t.Errorf("%.60q: %q", text, p.Robots.Terms[0])
 			}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -174,9 +175,8 @@ func TestMemoryIsLinear(t *testing.T) {
 	for name, f := range families() {
 		once, twice := f.text(2000), f.text(4000)
 		first, second := allocated(func() { f.read(t, once) }), allocated(func() { f.read(t, twice) })
-		if float64(second) > 2.5*float64(first)+100_000 {
-			t.Errorf("%s: %d bytes are allocated for %d, %d for %d", name, first, len(once), second, len(twice))
-		}
+		assert.AtMost(t, float64(second), 2.5*float64(first)+100_000, name, first, "bytes are allocated for", len(once),
+			second, len(twice))
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/net/html/charset"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -32,34 +33,26 @@ func checkPage(t *testing.T, body []byte, header http.Header) {
 func checkRead(t *testing.T, body []byte, header http.Header, o Options) {
 	t.Helper()
 	p := must.Get(HTML(body, header, mustParse(t, "http://site.test/dir/page?q"), []string{"amble"}, o))(t)
-	if len(p.Links) > o.MaxLinks {
-		t.Errorf("%d links", len(p.Links))
-	}
+	assert.AtMost(t, len(p.Links), o.MaxLinks, "links")
 	texts := []struct {
 		name, text string
 		most       int
 	}{{"title", p.Title, maxTitleBytes}, {"language", p.Language, maxLanguageBytes}, {"text", p.Text, o.MaxText}}
 	seen := map[string]bool{}
 	for _, l := range p.Links {
-		if l.URL.IsZero() || seen[l.URL.String()] {
-			t.Errorf("link %v is empty or repeated", l.URL)
-		}
+		assert.True(t, !l.URL.IsZero() && !seen[l.URL.String()], "link %v is empty or repeated", l.URL)
 		seen[l.URL.String()] = true
 		for name, text := range map[string]string{"text of a link": l.Text, "relation": l.Rel} {
-			if len(text) > maxLinkText || !utf8.ValidString(text) {
-				t.Errorf("%s %q is too long or not UTF-8", name, text)
-			}
+			assert.True(t, len(text) <= maxLinkText && utf8.ValidString(text), "%s %q is too long or not UTF-8", name,
+				text)
 		}
 	}
 	for _, c := range texts {
-		if len(c.text) > c.most || !utf8.ValidString(c.text) {
-			t.Errorf("%s %q is too long or not UTF-8", c.name, c.text)
-		}
+		assert.True(t, len(c.text) <= c.most && utf8.ValidString(c.text), "%s %q is too long or not UTF-8", c.name,
+			c.text)
 	}
 	for _, d := range append(p.Robots.Seen, p.Robots.Preferences...) {
-		if len(d) > maxDirective || !utf8.ValidString(d) {
-			t.Errorf("directive %q is too long or not UTF-8", d)
-		}
+		assert.True(t, len(d) <= maxDirective && utf8.ValidString(d), "directive %q is too long or not UTF-8", d)
 	}
 }
 
@@ -133,20 +126,16 @@ func FuzzAttributes(f *testing.F) {
 		f.Add(seed, 10)
 	}
 	f.Fuzz(func(t *testing.T, text string, n int) {
-		if target := refreshTarget(text); !strings.Contains(text, target) {
-			t.Errorf("%q refreshes to %q", text, target)
-		}
+		assert.Contains(t, text, refreshTarget(text), "refreshes")
 		o := fuzzOptions()
 		c := newCollector(mustParse(t, "http://site.test/"), []string{"amble"}, o, len(text))
 		EachCandidate(text, func(u string) { c.refer(u, Media, false) })
-		if len(c.p.Links) > o.MaxLinks || c.references > len(text)+1 {
-			t.Errorf("%d links, %d references", len(c.p.Links), c.references)
-		}
+		assert.True(t, len(c.p.Links) <= o.MaxLinks && c.references <= len(text)+1, "%d links, %d references",
+			len(c.p.Links), c.references)
 		d := HeaderDirectives(http.Header{"X-Robots-Tag": {text, text}, "Tdm-Policy": {text}}, []string{"amble"})
 		d.addMeta("robots", text, []string{"amble"})
-		if len(d.Seen) > maxDirectives || len(d.Preferences) > maxDirectives {
-			t.Errorf("%d directives, %d preferences", len(d.Seen), len(d.Preferences))
-		}
+		assert.True(t, len(d.Seen) <= maxDirectives && len(d.Preferences) <= maxDirectives,
+			"%d directives, %d preferences", len(d.Seen), len(d.Preferences))
 		if n = min(max(n, 0), 1<<12); len(collapse(text, n)) > n || len(clip(text, n)) > n {
 			t.Errorf("%q is cut to %q and %q", text, collapse(text, n), clip(text, n))
 		}
@@ -175,9 +164,8 @@ func FuzzList(f *testing.F) {
 		SniffList(contentType, body, true)
 		for _, k := range []ListKind{SniffList(contentType, body, false), ListKind(kind % 7)} {
 			list, err := ReadList(bytes.NewReader(body), k, contentType, base, o, func(Item) error { return nil })
-			if err != nil || list.Items > o.MaxItems || len(list.Title) > maxTitleBytes {
-				t.Errorf("%v: %v, %+v", k, err, list)
-			}
+			assert.True(t, err == nil && list.Items <= o.MaxItems && len(list.Title) <= maxTitleBytes, "%v: %v, %+v", k,
+				err, list)
 		}
 	})
 }

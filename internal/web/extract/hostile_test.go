@@ -3,6 +3,8 @@ package extract
 import (
 	"strings"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
 )
 
 // Each of these has defeated a parser somewhere: by stack, memory or quadratic time.
@@ -47,12 +49,8 @@ func TestHostileDocuments(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var p Page
 			bytes := allocated(func() { p = read(t, tt.text) })
-			if len(p.Links) < tt.links {
-				t.Errorf("%d links, want at least %d", len(p.Links), tt.links)
-			}
-			if bytes > 1<<30 {
-				t.Errorf("%d MiB allocated for %d MiB of text", bytes>>20, len(tt.text)>>20)
-			}
+			assert.AtLeast(t, len(p.Links), tt.links, "links")
+			assert.AtMost(t, bytes, 1<<30, bytes>>20, "MiB allocated for", len(tt.text)>>20, "MiB of text")
 		})
 	}
 }

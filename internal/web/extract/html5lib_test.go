@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -42,9 +43,7 @@ func TestTreeConstructionInputs(t *testing.T) {
 			agree(t, name+" "+probed, []byte(probed), false)
 		}
 	}
-	if inputs < 1500 {
-		t.Errorf("%d inputs, want 1500 at least", inputs)
-	}
+	assert.AtLeast(t, inputs, 1500, "inputs")
 }
 
 var tagEnd = regexp.MustCompile(`>`)

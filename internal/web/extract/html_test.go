@@ -1,13 +1,13 @@
 package extract
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
@@ -79,9 +79,7 @@ func TestLinks(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := show(read(t, tt.text)); !slices.Equal(got, tt.want) {
-				t.Errorf("links %q\nwant  %q", got, tt.want)
-			}
+			assert.Slice(t, show(read(t, tt.text)), tt.want, "links")
 		})
 	}
 }
@@ -92,16 +90,11 @@ func TestDeepDocumentsSayTheSame(t *testing.T) {
 		<body><a href=x rel=nofollow>1</a><template><a href=/no></a></template><area href=y><iframe src=z></iframe>`
 	deep := strings.Repeat("<div>", 600)
 	tree, flat := read(t, text), read(t, text+deep)
-	if tree.Flat || !flat.Flat {
-		t.Errorf("tree read flat: %v, flat: %v", tree.Flat, flat.Flat)
-	}
+	assert.True(t, !tree.Flat && flat.Flat, "tree read flat: %v, flat: %v", tree.Flat, flat.Flat)
 	flat.Flat = false
-	if fmt.Sprint(tree) != fmt.Sprint(flat) {
-		t.Errorf("tree %+v\nflat %+v", tree, flat)
-	}
-	if len(tree.Links) != 3 || tree.Title != "A & B" || tree.Language != "de" || !tree.Robots.NoIndex {
-		t.Errorf("page %+v", tree)
-	}
+	assert.Equal(t, fmt.Sprint(tree), fmt.Sprint(flat), "tree", tree, "flat", flat)
+	assert.True(t, len(tree.Links) == 3 && tree.Title == "A & B" && tree.Language == "de" && tree.Robots.NoIndex,
+		"page %+v", tree)
 }
 
 // A very large tag changes nothing about the content behind it.
@@ -118,12 +111,8 @@ func TestLargeTagsDeepDown(t *testing.T) {
 func TestCanonicalAndRefused(t *testing.T) {
 	p := read(t, `<link rel=canonical href="javascript:x"><link rel=canonical href=/c><link rel=canonical href=/d>
 		<a href="mailto:a@b"></a><a href="javascript:void(0)"></a><a href="http://[bad"></a><a href=/ok></a>`)
-	if p.Canonical.String() != "http://site.test/c" {
-		t.Errorf("canonical %v", p.Canonical)
-	}
-	if p.Refused != 4 {
-		t.Errorf("refused %d, want 4", p.Refused)
-	}
+	assert.Equal(t, p.Canonical.String(), "http://site.test/c", "canonical", p.Canonical)
+	assert.Equal(t, p.Refused, 4, "refused")
 }
 
 func TestTitle(t *testing.T) {
@@ -134,13 +123,10 @@ func TestTitle(t *testing.T) {
 		"<title>a &lt;b&gt; c</title>":                      "a <b> c",
 		"<p>none":                                           "",
 	} {
-		if got := read(t, text).Title; got != want {
-			t.Errorf("%q: title %q, want %q", text, got, want)
-		}
+		assert.Equal(t, read(t, text).Title, want, text, "title")
 	}
-	if got := read(t, "<title>"+strings.Repeat("ü", 5000)+"</title>").Title; len(got) != maxTitleBytes {
-		t.Errorf("a long title keeps %d bytes, want %d", len(got), maxTitleBytes)
-	}
+	assert.Equal(t, len(read(t, "<title>"+strings.Repeat("ü", 5000)+"</title>").Title), maxTitleBytes,
+		"a long title keeps bytes")
 }
 
 func TestRefreshTarget(t *testing.T) {
@@ -149,9 +135,7 @@ func TestRefreshTarget(t *testing.T) {
 		"5": "", "": "", "url=/x": "", "x;url=/x": "", "5;": "", "5; url=": "", "0x": "", "; url=/x": "",
 		"3; url='/x": "/x",
 	} {
-		if got := refreshTarget(content); got != want {
-			t.Errorf("%q: %q, want %q", content, got, want)
-		}
+		assert.Equal(t, refreshTarget(content), want, content)
 	}
 }
 
@@ -164,16 +148,12 @@ func TestIsHTML(t *testing.T) {
 		{"text/html;;;=broken", "", true}, {"text/plain", "<html>", false}, {"application/pdf", "<html>", false},
 		{"", "<!doctype html><p>", true}, {"", "%PDF-1.4", false}, {"", "just text", false}, {"html", "  <html>", true},
 	} {
-		if got := IsHTML(tt.contentType, []byte(tt.body)); got != tt.want {
-			t.Errorf("%q %q: %v", tt.contentType, tt.body, got)
-		}
+		assert.Equal(t, IsHTML(tt.contentType, []byte(tt.body)), tt.want, tt.contentType, tt.body)
 	}
 }
 
 func TestErrors(t *testing.T) {
-	if _, err := HTML(nil, nil, weburl.URL{}, nil, DefaultOptions()); !errors.Is(err, errNoBase) {
-		t.Errorf("no base: %v", err)
-	}
+	assert.Fails(HTML(nil, nil, weburl.URL{}, nil, DefaultOptions()))(t, errNoBase, "no base")
 	if _, err := HTML(nil, nil, mustParse(t, "http://a.test/"), nil, Options{MaxLinks: 1, MaxDepth: 1}); err == nil ||
 		!strings.Contains(err.Error(), "MaxNodes") {
 		t.Errorf("options: %v", err)

@@ -119,9 +119,7 @@ var (
 
 func TestTreeAgreesWithTheJudge(t *testing.T) {
 	files, err := filepath.Glob("testdata/charset/*.html")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no samples: ", err)
-	}
+	must.True(t, err == nil && len(files) != 0, "no samples:  %v", err)
 	for _, file := range files {
 		body := must.Get(os.ReadFile(file))(t)
 		agree(t, file, toUTF8(body, "text/html"), true)

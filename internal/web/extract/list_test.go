@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode/utf16"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -40,9 +41,7 @@ func readAll(t testing.TB, text string, o ListOptions) (List, []string) {
 			items = append(items, showItem(i))
 			return nil
 		}))(t)
-	if list.Items != len(items) {
-		t.Errorf("%d items handed over, the list says %d", len(items), list.Items)
-	}
+	assert.Equal(t, list.Items, len(items), "items handed over, the list")
 	return list, items
 }
 
@@ -121,9 +120,7 @@ func TestSitemapMedia(t *testing.T) {
 	o.Media = true
 	_, got := readAll(t, urlset+`<url><loc>/a</loc><image:image><image:loc>/i.png</image:loc><image:title>x</image:title></image:image>
 		<video:video><video:thumbnail_loc>/t.png</video:thumbnail_loc><video:content_loc>/v.mp4</video:content_loc></video:video></url>`, o)
-	if want := []string{"page /a", "media /i.png", "media /t.png", "media /v.mp4"}; !slices.Equal(got, want) {
-		t.Errorf("items %q, want %q", got, want)
-	}
+	assert.Slice(t, got, []string{"page /a", "media /i.png", "media /t.png", "media /v.mp4"}, "items")
 }
 
 func TestFeeds(t *testing.T) {
@@ -151,9 +148,8 @@ func TestFeeds(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			list, got := readAll(t, tt.text, DefaultListOptions())
-			if !slices.Equal(got, tt.want) || list.Title != tt.title {
-				t.Errorf("title %q, items %q\nwant  %q, %q", list.Title, got, tt.title, tt.want)
-			}
+			assert.True(t, slices.Equal(got, tt.want) && list.Title == tt.title, "title %q, items %q\nwant  %q, %q",
+				list.Title, got, tt.title, tt.want)
 		})
 	}
 }
@@ -161,18 +157,16 @@ func TestFeeds(t *testing.T) {
 func TestJSONFeed(t *testing.T) {
 	const text = `{"version": "https://jsonfeed.org/version/1.1", "title": "T", "home_page_url": "/", "next_url": "/feed?2", "items": [
 		{"url": "/1", "date_published": "2025-03-01T10:00:00Z", "attachments": [{"url": "/a.mp3"}]}, {"external_url": "http://other.test/"}]}`
-	if SniffList("text/plain", []byte(text), true) != NotAList || SniffList("application/feed+json", []byte(text),
-		false) != ListJSON {
-		t.Error("a JSON Feed is one by its type and its version")
-	}
+	assert.True(t, SniffList("text/plain", []byte(text), true) == NotAList &&
+		SniffList("application/feed+json", []byte(text), false) == ListJSON,
+		"a JSON Feed is one by its type and its version")
 	var got []string
 	list, err := ReadList(strings.NewReader(text), ListJSON, "application/feed+json",
 		mustParse(t, "http://site.test/feed"), DefaultListOptions(),
 		func(i Item) error { got = append(got, showItem(i)); return nil })
 	want := []string{"page /", "next /feed?2", "page /1 2025-03-01T10:00:00Z", "page http://other.test/"}
-	if err != nil || list.Title != "T" || !slices.Equal(got, want) {
-		t.Errorf("%v, title %q, items %q\nwant %q", err, list.Title, got, want)
-	}
+	assert.True(t, err == nil && list.Title == "T" && slices.Equal(got, want), "%v, title %q, items %q\nwant %q", err,
+		list.Title, got, want)
 }
 
 func TestSniffList(t *testing.T) {
@@ -193,9 +187,7 @@ func TestSniffList(t *testing.T) {
 		{zipped(t, "text"), false, NotAList},
 	}
 	for _, tt := range tests {
-		if got := SniffList("", []byte(tt.text), tt.announced); got != tt.want {
-			t.Errorf("%.40q, announced %v: %q, want %q", tt.text, tt.announced, got, tt.want)
-		}
+		assert.Equal(t, SniffList("", []byte(tt.text), tt.announced), tt.want, tt.text, "announced", tt.announced)
 	}
 }
 
@@ -229,9 +221,7 @@ func TestDates(t *testing.T) {
 		if at := parseDate(text); !at.IsZero() {
 			got = at.Format(time.RFC3339Nano)
 		}
-		if got != want {
-			t.Errorf("%q: %q, want %q", text, got, want)
-		}
+		assert.Equal(t, got, want, text)
 	}
 }
 
@@ -275,12 +265,8 @@ func TestListsAreBounded(t *testing.T) {
 			r := *r
 			list, err := ReadList(&r, ListSitemap, "", mustParse(t, "http://site.test/"), o,
 				func(Item) error { return nil })
-			if err != nil || !list.Truncated || list.Items > o.MaxItems {
-				t.Errorf("%v, %+v", err, list)
-			}
-			if read := int64(1<<40 - r.left); read > o.MaxBytes+64<<10 {
-				t.Errorf("%d bytes read", read)
-			}
+			assert.True(t, err == nil && list.Truncated && list.Items <= o.MaxItems, "%v, %+v", err, list)
+			assert.AtMost(t, int64(1<<40-r.left), o.MaxBytes+64<<10, "bytes read")
 		})
 	}
 	t.Run("a bomb", func(t *testing.T) {
@@ -319,9 +305,7 @@ func TestListEndsWithItsReceiver(t *testing.T) {
 			}
 			return nil
 		})
-	if !errors.Is(err, stop) || n != 3 {
-		t.Errorf("%v after %d items", err, n)
-	}
+	assert.True(t, errors.Is(err, stop) && n == 3, "%v after %d items", err, n)
 }
 
 func fuzzList(f *testing.F, kinds []ListKind, seeds ...string) {
@@ -338,16 +322,12 @@ func fuzzList(f *testing.F, kinds []ListKind, seeds ...string) {
 			n := 0
 			list, err := ReadList(bytes.NewReader(body), kind, contentType, base, o, func(i Item) error {
 				n++
-				if i.URL.IsZero() || i.Priority < 0 || i.Priority > 1 || i.Frequency > Never || i.Role > RoleNext ||
-					!i.Modified.IsZero() && i.Modified.Year() < 1970 {
-					t.Errorf("item %+v", i)
-				}
+				assert.True(t, !i.URL.IsZero() && !(i.Priority < 0) && !(i.Priority > 1) && i.Frequency <= Never &&
+					i.Role <= RoleNext && (i.Modified.IsZero() || i.Modified.Year() >= 1970), "item %+v", i)
 				return nil
 			})
-			if err != nil || n != list.Items || n > o.MaxItems || len(list.Title) > maxTitleBytes ||
-				list.Title != strings.ToValidUTF8(list.Title, "") {
-				t.Errorf("%v: %v, %d items, %+v", kind, err, n, list)
-			}
+			assert.True(t, err == nil && n == list.Items && n <= o.MaxItems && len(list.Title) <= maxTitleBytes &&
+				list.Title == strings.ToValidUTF8(list.Title, ""), "%v: %v, %d items, %+v", kind, err, n, list)
 		}
 	})
 }

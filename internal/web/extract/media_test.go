@@ -1,10 +1,10 @@
 package extract
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -27,13 +27,9 @@ func TestMediaAndForms(t *testing.T) {
 				t.Errorf("%s: %v is a %v", name, l.URL, l.Kind)
 			}
 		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%s: links %q\nwant %q", name, got, want)
-		}
+		assert.Slice(t, got, want, name, "links")
 	}
-	if p := read(t, text); len(p.Links) > 0 {
-		t.Errorf("links %v without Options.Media", p.Links)
-	}
+	assert.AtMost(t, len(read(t, text).Links), 0, "links without Options.Media")
 }
 
 func TestSrcset(t *testing.T) {
@@ -50,9 +46,7 @@ func TestSrcset(t *testing.T) {
 		for _, l := range p.Links {
 			got = append(got, strings.TrimPrefix(l.URL.String(), "http://site.test"))
 		}
-		if strings.Join(got, " ") != want {
-			t.Errorf("%q: %q, want %q", srcset, got, want)
-		}
+		assert.Equal(t, strings.Join(got, " "), want, srcset, got)
 	}
 }
 
@@ -61,8 +55,6 @@ func TestNoscript(t *testing.T) {
 	const text = `<head><noscript><link rel=canonical href=/c></noscript></head><noscript><a href=/a>x</a><meta http-equiv=refresh content="0;/r"></noscript><a href=/b>`
 	want := []string{"canonical /c", "anchor /a", "refresh /r", "anchor /b"}
 	for _, text := range []string{text, text + strings.Repeat("<div>", 600)} {
-		if got := show(read(t, text)); !slices.Equal(got, want) {
-			t.Errorf("links %q, want %q", got, want)
-		}
+		assert.Slice(t, show(read(t, text)), want, "links")
 	}
 }

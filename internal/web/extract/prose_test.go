@@ -4,6 +4,9 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // readText extracts a page with all its text.
@@ -12,9 +15,7 @@ func readText(t testing.TB, text string, maxText int) Page {
 	o := DefaultOptions()
 	o.Text, o.LinkText, o.MaxText = true, true, maxText
 	p, err := HTML([]byte(text), typed("text/html; charset=utf-8"), mustParse(t, "http://site.test/dir/page"), nil, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return p
 }
 
@@ -48,27 +49,18 @@ func TestText(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := readText(t, tt.text, 1000).Text; got != tt.want {
-				t.Errorf("text %q\nwant %q", got, tt.want)
-			}
-			if got := readText(t, tt.text+strings.Repeat("<div>", 600), 1000).Text; got != tt.want {
-				t.Errorf("deep down: text %q\nwant %q", got, tt.want)
-			}
-			if got := read(t, tt.text).Text; got != "" {
-				t.Errorf("text %q without Options.Text", got)
-			}
+			assert.Equal(t, readText(t, tt.text, 1000).Text, tt.want, "text")
+			assert.Equal(t, readText(t, tt.text+strings.Repeat("<div>", 600), 1000).Text, tt.want, "deep down: text")
+			assert.Equal(t, read(t, tt.text).Text, "", "text without Options.Text")
 		})
 	}
 }
 
 func TestTextIsBounded(t *testing.T) {
 	p := readText(t, strings.Repeat("<p>"+strings.Repeat("ü", 700)+"</p>", 100), 1001)
-	if len(p.Text) > 1001 || len(p.Text) < 990 || !utf8.ValidString(p.Text) || p.Cut == 0 {
-		t.Errorf("%d bytes of text, cut %v", len(p.Text), p.Cut)
-	}
-	if p := readText(t, "<p>short", 1000); p.Cut != 0 {
-		t.Error("short text is said to be truncated")
-	}
+	assert.True(t, len(p.Text) <= 1001 && len(p.Text) >= 990 && utf8.ValidString(p.Text) && p.Cut != 0,
+		"%d bytes of text, cut %v", len(p.Text), p.Cut)
+	assert.Equal(t, readText(t, "<p>short", 1000).Cut, 0, "short text is said to be truncated")
 }
 
 func TestLinkText(t *testing.T) {
@@ -82,13 +74,10 @@ func TestLinkText(t *testing.T) {
 		"tree": readText(t, text+strings.Repeat("y", 1000), 1000),
 		"flat": readText(t, text+strings.Repeat("y", 1000)+strings.Repeat("<div>", 600), 1000),
 	} {
-		if len(p.Links) != len(want) {
-			t.Fatalf("%s: links %v", name, p.Links)
-		}
+		must.True(t, len(p.Links) == len(want), "%s: links %v", name, p.Links)
 		for i, l := range p.Links {
-			if l.Text != want[i].Text || l.Rel != want[i].Rel {
-				t.Errorf("%s: %v: text %q rel %q, want %q %q", name, l.URL, l.Text, l.Rel, want[i].Text, want[i].Rel)
-			}
+			assert.True(t, l.Text == want[i].Text && l.Rel == want[i].Rel, "%s: %v: text %q rel %q, want %q %q", name,
+				l.URL, l.Text, l.Rel, want[i].Text, want[i].Rel)
 		}
 	}
 }

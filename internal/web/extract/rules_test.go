@@ -12,6 +12,7 @@ import (
 	"github.com/andybalholm/cascadia"
 	"golang.org/x/net/html"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -26,9 +27,7 @@ func readRuled(t testing.TB, text string, rule RuleText) Page {
 	o := DefaultOptions()
 	o.Text, o.LinkText, o.Rules = true, true, []*Rule{mustRule(t, rule)}
 	p, err := HTML([]byte(text), typed("text/html; charset=utf-8"), mustParse(t, "http://site.test/dir/page"), nil, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return p
 }
 
@@ -63,10 +62,8 @@ func TestRuleLinksAndIgnore(t *testing.T) {
 			if got := strings.Join(show(p), ", "); got != tt.want || p.Text != tt.text {
 				t.Errorf("links %s\nwant  %s\ntext %q\nwant %q", got, tt.want, p.Text, tt.text)
 			}
-			if p.Canonical.String() != "http://site.test/b/c" || p.Title != "An article" ||
-				p.Language != "en" || !p.Whole {
-				t.Errorf("%+v", p)
-			}
+			assert.True(t, p.Canonical.String() == "http://site.test/b/c" && p.Title == "An article" &&
+				p.Language == "en" && p.Whole, "%+v", p)
 		})
 	}
 }
@@ -81,9 +78,7 @@ func TestRuleFields(t *testing.T) {
 	want := `{"all":"Title","author":"Jane Doe","both":["An article","Title"],` +
 		`"every":["Title","12 €","one","a b","day soon","two","three"],"hrefs":["1","day","2"],` +
 		`"items":"a b","price":"12 €","script":"x","tags":["one","two","three"],"whole":"Title 12 € one a b twothree"}`
-	if err != nil || string(got) != want {
-		t.Errorf("%v %s\nwant %s", err, got, want)
-	}
+	assert.True(t, err == nil && string(got) == want, "%v %s\nwant %s", err, got, want)
 	rule.Hosts, rule.Pattern = []string{"*.test", "x.test"}, "^/dir/p"
 	if p := readRuled(t, article, rule); p.Rule != 1 || len(p.Fields) == 0 {
 		t.Errorf("rule %d, fields %v", p.Rule, p.Fields)
@@ -136,9 +131,8 @@ func TestRuleErrors(t *testing.T) {
 	for _, tt := range tests {
 		_, err := NewRule(&tt.rule)
 		var bad RuleErrors
-		if !errors.As(err, &bad) || len(bad) != 1 || bad[0].Key != tt.key || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%+v: %v", tt.rule, err)
-		}
+		assert.True(t, errors.As(err, &bad) && len(bad) == 1 && bad[0].Key == tt.key &&
+			strings.Contains(err.Error(), tt.want), "%+v: %v", tt.rule, err)
 	}
 }
 
@@ -202,9 +196,7 @@ func TestHardSelectorsAreLinear(t *testing.T) {
 			}
 			b := buildTree([]byte(page), judgeOptions(), true)
 			rule.apply(b.root, &Options{})
-			if tries > len(rule.parts)*b.size {
-				t.Errorf("%q on page %d: %d tries for a tree of %d", selector, i, tries, b.size)
-			}
+			assert.AtMost(t, tries, len(rule.parts)*b.size, selector, "on page", i, "tries for a tree of", b.size)
 		}
 	}
 }
@@ -233,13 +225,10 @@ func TestFieldsAreBounded(t *testing.T) {
 				t.Errorf("%s: %d values", tt.name, len(value))
 			}
 		}
-		if p.Cut == 0 || size > maxFieldsBytes {
-			t.Errorf("%s: %d bytes, cut %v", tt.name, size, p.Cut)
-		}
+		assert.True(t, p.Cut != 0 && size <= maxFieldsBytes, "%s: %d bytes, cut %v", tt.name, size, p.Cut)
 	}
-	if p := readRuled(t, "<p>short", RuleText{Fields: map[string]string{"x": "p"}}); p.Cut != 0 {
-		t.Error("a short value is said to be truncated")
-	}
+	assert.Equal(t, readRuled(t, "<p>short", RuleText{Fields: map[string]string{"x": "p"}}).Cut, 0,
+		"a short value is said to be truncated")
 }
 
 func FuzzRule(f *testing.F) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -46,9 +47,7 @@ var samples = map[string]struct{ language, title, text string }{
 // header that says nothing about encodings.
 func TestCharsetSamples(t *testing.T) {
 	files, err := filepath.Glob("testdata/charset/*.html")
-	if err != nil || len(files) != len(samples) {
-		t.Fatalf("%v: %d files, %d samples", err, len(files), len(samples))
-	}
+	must.True(t, err == nil && len(files) == len(samples), "%v: %d files, %d samples", err, len(files), len(samples))
 	for name, want := range samples {
 		body := must.Get(os.ReadFile("testdata/charset/" + name + ".html"))(t)
 		undeclared := []byte(strings.Replace(string(body), "<meta charset=\""+name+"\">", "", 1))
@@ -60,12 +59,10 @@ func TestCharsetSamples(t *testing.T) {
 				"TEXT/HTML; Charset=\""+strings.ToUpper(name)+"\""),
 		} {
 			link := "http://a.test/" + url.PathEscape(want.title)
-			if p.Language != want.language || p.Title != want.title || p.Text != want.text+"\n"+want.title ||
-				len(p.Links) != 1 || p.Links[0].URL.String() != link {
-				t.Errorf("%s %s: language %q, title %q, text %q, links %v; want %+v and %s", name, how, p.Language,
-					p.Title, p.Text,
-					p.Links, want, link)
-			}
+			assert.True(t, p.Language == want.language && p.Title == want.title &&
+				p.Text == want.text+"\n"+want.title && len(p.Links) == 1 && p.Links[0].URL.String() == link,
+				"%s %s: language %q, title %q, text %q, links %v; want %+v and %s", name, how, p.Language, p.Title,
+				p.Text, p.Links, want, link)
 		}
 	}
 }

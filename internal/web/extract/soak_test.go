@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -36,9 +37,8 @@ func TestSoakWorkIsLinear(t *testing.T) {
 		once, twice := f.text(3000), f.text(6000)
 		first, second := statements(t, child, name, 3000)-before, statements(t, child, name, 6000)-before
 		t.Logf("%-50s %10d statements for %8d bytes, %10d for %8d", name, first, len(once), second, len(twice))
-		if float64(second) > 2.5*float64(first)+100_000 {
-			t.Errorf("%s: %d statements for %d bytes, %d for %d", name, first, len(once), second, len(twice))
-		}
+		assert.AtMost(t, float64(second), 2.5*float64(first)+100_000, name, first, "statements for", len(once), "bytes",
+			second, len(twice))
 	}
 }
 

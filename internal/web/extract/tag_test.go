@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"golang.org/x/net/html"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
 )
 
 // tagSeeds are tags in which each state of the tokenizer occurs.
@@ -64,9 +66,7 @@ func agreeOnTokens(t *testing.T, text []byte) (own int) {
 	for kind := z.Next(); kind != html.ErrorToken; kind = z.Next() {
 		want = append(want, token(kind, z.Text, name, z.TagAttr))
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("%q:\n%q\nwant\n%q", text, got, want)
-	}
+	assert.Slice(t, got, want, text)
 	return own
 }
 
@@ -76,9 +76,7 @@ func TestTagsAgreeWithTheTokenizer(t *testing.T) {
 		own += agreeOnTokens(t, []byte(text))
 		own += agreeOnTokens(t, []byte("<i>"+text+"<i a>x"))
 	}
-	if own < 100 {
-		t.Errorf("only %d tags were read without html.Tokenizer", own)
-	}
+	assert.AtLeast(t, own, 100, "only tags were read without html.Tokenizer")
 }
 
 func FuzzTagsAgreeWithTheTokenizer(f *testing.F) {

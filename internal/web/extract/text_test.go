@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
 )
 
 // A text is cut at its bound wherever a word, a space or a character ends.
@@ -14,13 +16,10 @@ func TestCollapse(t *testing.T) {
 		whole := strings.Join(strings.Fields(text), " ")
 		for n := range 12 {
 			got := collapse(text, n)
-			if len(got) > n || !utf8.ValidString(got) || !strings.HasPrefix(whole, got) ||
-				strings.TrimSpace(got) != got {
-				t.Errorf("%q cut to %d bytes is %q", text, n, got)
-			}
-			if lost := min(n, len(whole)) - len(got); lost > utf8.UTFMax-1 {
-				t.Errorf("%q cut to %d bytes is %q: %d bytes less than there is room for", text, n, got, lost)
-			}
+			assert.True(t, len(got) <= n && utf8.ValidString(got) && strings.HasPrefix(whole, got) &&
+				strings.TrimSpace(got) == got, "%q cut to %d bytes is %q", text, n, got)
+			assert.AtMost(t, min(n, len(whole))-len(got), utf8.UTFMax-1, text, "cut to", n, "bytes is", got,
+				"bytes less than there is room for")
 		}
 	}
 }
@@ -37,13 +36,11 @@ func TestTextsAreCutAnywhere(t *testing.T) {
 					text)
 				for _, p := range []Page{readText(t, page, bound),
 					readText(t, page+strings.Repeat("<div>", 600), bound)} {
-					if p.Title != collapse(text, maxTitleBytes) {
-						t.Errorf("%d bytes and %q: title of %d bytes", length, rest, len(p.Title))
-					}
-					if len(p.Links[0].Rel) > maxLinkText || len(p.Links[1].Text) > maxLinkText ||
-						len(p.Links[0].Text) > maxLinkText || len(p.Text) > bound {
-						t.Errorf("%d bytes and %q: a text is too long", length, rest)
-					}
+					assert.Equal(t, p.Title, collapse(text, maxTitleBytes), length, "bytes and", rest, "title of",
+						len(p.Title), "bytes")
+					assert.True(t, len(p.Links[0].Rel) <= maxLinkText && len(p.Links[1].Text) <= maxLinkText &&
+						len(p.Links[0].Text) <= maxLinkText && len(p.Text) <= bound,
+						"%d bytes and %q: a text is too long", length, rest)
 				}
 			}
 		}

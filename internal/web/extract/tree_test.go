@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -26,13 +27,9 @@ func TestStepsAreLinear(t *testing.T) {
 		for _, full := range []bool{false, true} {
 			once, twice := f.text(1000), f.text(2000)
 			first, second := measured(once, full), measured(twice, full)
-			if float64(second.steps) > 2.5*float64(first.steps)+10_000 {
-				t.Errorf("%s, full %v: %d steps for %d bytes, %d for %d", name, full, first.steps, len(once),
-					second.steps, len(twice))
-			}
-			if tags := strings.Count(twice, "<"); second.steps > 300*(tags+1) {
-				t.Errorf("%s, full %v: %d steps for %d tags", name, full, second.steps, tags)
-			}
+			assert.AtMost(t, float64(second.steps), 2.5*float64(first.steps)+10_000, name, "full", full, first.steps,
+				"steps for", len(once), "bytes", second.steps, len(twice))
+			assert.AtMost(t, second.steps, 300*(strings.Count(twice, "<")+1), name, "full", full, "steps for tags")
 		}
 	}
 }
@@ -63,12 +60,9 @@ func TestTreesAreAsLargeAsTheySay(t *testing.T) {
 				n = n.NextSibling
 			}
 		}
-		if most := 2 * (b.size + maxKeys); nodes > b.size+3 || attributes > most {
-			t.Errorf("%s: %d nodes and %d attributes are a size of %d", name, nodes, attributes, b.size)
-		}
-		if deepest > 512 {
-			t.Errorf("%s: %d levels", name, deepest)
-		}
+		assert.True(t, nodes <= b.size+3 && attributes <= (2*(b.size+maxKeys)),
+			"%s: %d nodes and %d attributes are a size of %d", name, nodes, attributes, b.size)
+		assert.AtMost(t, deepest, 512, name, "levels")
 	}
 }
 
@@ -78,20 +72,15 @@ func TestTreeIsBounded(t *testing.T) {
 	o.MaxNodes, o.LinkText = 2000, true
 	text := strings.Repeat("<p>x</p>", 1000) + "<a href=/found>x</a>"
 	p, err := HTML([]byte(text), typed("text/html"), mustParse(t, "http://site.test/"), nil, o)
-	if err != nil || len(p.Links) != 1 || p.Cut == 0 || p.Flat {
-		t.Errorf("%v, links %v, truncated %v, flat %v", err, p.Links, p.Cut, p.Flat)
-	}
+	assert.True(t, err == nil && len(p.Links) == 1 && p.Cut != 0 && !p.Flat, "%v, links %v, truncated %v, flat %v", err,
+		p.Links, p.Cut, p.Flat)
 	if b := buildTree([]byte(count(10_000, "<a href=%d>")), o, false); b.size > o.MaxNodes+maxKeys || b.cut == 0 {
 		t.Errorf("a tree of %d, cut %v", b.size, b.cut)
 	}
 	many := "<p " + count(1000, "a%d ") + " href=x><a " + count(1000, "a%d ") + "href=/last>"
-	if b := measured(many, true); b.size > 4*maxKeys {
-		t.Errorf("2000 attributes are a tree of %d", b.size)
-	}
+	assert.AtMost(t, measured(many, true).size, 4*maxKeys, "2000 attributes are a tree of")
 	for _, full := range []bool{false, true} {
-		if got := links(measured(many, full).root); got != "/last" {
-			t.Errorf("full %v: links %q", full, got)
-		}
+		assert.Equal(t, links(measured(many, full).root), "/last", "full", full, "links")
 	}
 }
 
@@ -106,9 +95,8 @@ func TestDeepElements(t *testing.T) {
 	o.Text = true
 	p, err := HTML([]byte(text+"end"), typed("text/html"), mustParse(t, "http://site.test/"), nil, o)
 	got := fmt.Sprint(show(p))
-	if err != nil || got != "[anchor /yes anchor /end]" || p.Title != "T" || !p.Flat || p.Text != "end" {
-		t.Errorf("%v, links %v, title %q, text %q, flat %v", err, got, p.Title, p.Text, p.Flat)
-	}
+	assert.True(t, err == nil && got == "[anchor /yes anchor /end]" && p.Title == "T" && p.Flat && p.Text == "end",
+		"%v, links %v, title %q, text %q, flat %v", err, got, p.Title, p.Text, p.Flat)
 }
 
 // links returns the references of a tree, in order.
@@ -137,8 +125,6 @@ func TestJudgedDifferences(t *testing.T) {
 		for n := b.body.node.FirstChild; n != nil; n = n.NextSibling {
 			must.Do(t, html.Render(&got, n))
 		}
-		if got.String() != tt.want {
-			t.Errorf("%s: %s, want %s", tt.text, got.String(), tt.want)
-		}
+		assert.Equal(t, got.String(), tt.want, tt.text)
 	}
 }

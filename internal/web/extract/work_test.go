@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -52,8 +53,6 @@ func TestReadsAreFew(t *testing.T) {
 		for z.Next() != html.ErrorToken {
 			continue
 		}
-		if most := len(text)/1000 + 10; r.reads > most {
-			t.Errorf("%.20s... of %d bytes took %d reads, more than %d", text, len(text), r.reads, most)
-		}
+		assert.AtMost(t, r.reads, len(text)/1000+10, text, len(text), "bytes took reads, more than")
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/memnet"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
@@ -145,9 +146,7 @@ func receiveOf(t *testing.T, c *Client, scheme, host string, length int) (*Respo
 	if err != nil {
 		return nil, err
 	}
-	if err := resp.Close(); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, resp.Close())
 	return resp, nil
 }
 
@@ -191,20 +190,16 @@ func TestBandwidth(t *testing.T) {
 		requests.Wait()
 		took := time.Since(start)
 		synctest.Wait()
-		if excess, most := s.most("", all), int64((2*conns+1)*(inBuffers+packet+chunk)+all/10); excess > most {
-			t.Errorf("%d bytes more than the limit of all, at most %d are in buffers", excess, most)
-		}
-		if excess, most := s.most("slow.test:80", one), int64(inBuffers+packet+2*chunk); excess > most {
-			t.Errorf("%d bytes more than the limit of the host, at most %d are in buffers", excess, most)
-		}
+		assert.AtMost(t, s.most("", all), int64((2*conns+1)*(inBuffers+packet+chunk)+all/10),
+			"bytes more than the limit of all, at most are in buffers")
+		assert.AtMost(t, s.most("slow.test:80", one), int64(inBuffers+packet+2*chunk),
+			"bytes more than the limit of the host, at most are in buffers")
 		received, waited := c.Received()
 		want := time.Duration(received) * time.Second / all
-		if took < want-time.Second || took > want+time.Second {
-			t.Errorf("%d bytes took %v, want %v", received, took, want)
-		}
-		if received < 6*length+length/2 || waited < took {
-			t.Errorf("%d bytes received, %v waited", received, waited)
-		}
+		assert.True(t, took >= want-time.Second && took <= want+time.Second, "%d bytes took %v, want %v", received,
+			took, want)
+		assert.True(t, received >= 6*length+length/2 && waited >= took, "%d bytes received, %v waited", received,
+			waited)
 	})
 }
 
@@ -216,15 +211,12 @@ func TestNoBandwidth(t *testing.T) {
 		c.SetBandwidth(0, func(string) int64 { return 0 })
 		start := time.Now()
 		resp, err := receiveOf(t, c, "http", "a.test", 1<<20)
-		if err != nil || resp.Throttled != 0 || time.Since(start) != 0 {
-			t.Errorf("%v after %v", err, time.Since(start))
-		}
+		assert.True(t, err == nil && resp.Throttled == 0 && time.Since(start) == 0, "%v after %v", err,
+			time.Since(start))
 		if _, waited := c.Received(); waited != 0 {
 			t.Errorf("waited for %v", waited)
 		}
-		if n := len(c.bandwidth.hosts); n != 0 {
-			t.Errorf("%d hosts have limits", n)
-		}
+		assert.Equal(t, len(c.bandwidth.hosts), 0, "hosts have limits")
 	})
 }
 
@@ -250,9 +242,8 @@ func TestBandwidthIsNotTheHostsFault(t *testing.T) {
 				const length = 200 << 10
 				resp := must.Get(receiveOf(t, c, scheme, "example.com", length))(t)
 				took := time.Since(start)
-				if took < (length-chunk)/(1<<10)*time.Second || resp.Throttled != took {
-					t.Errorf("the request took %v and waited %v for bandwidth", took, resp.Throttled)
-				}
+				assert.True(t, took >= (length-chunk)/(1<<10)*time.Second && resp.Throttled == took,
+					"the request took %v and waited %v for bandwidth", took, resp.Throttled)
 			})
 		})
 	}
@@ -313,9 +304,7 @@ func TestThrottledIsNotSlow(t *testing.T) {
 		}()
 		for range 90 {
 			time.Sleep(time.Second)
-			if c.IsSlow(r.Progress, time.Since(start), 2*time.Second) {
-				t.Fatalf("slow after %v", time.Since(start))
-			}
+			must.True(t, !c.IsSlow(r.Progress, time.Since(start), 2*time.Second), "slow after %v", time.Since(start))
 		}
 		c.SetBandwidth(0, nil)
 		time.Sleep(time.Second)
@@ -394,9 +383,7 @@ func TestChangeOfAnotherLimit(t *testing.T) {
 		})
 		start := time.Now()
 		must.Get(receiveOf(t, c, "http", "a.test", 100<<10))(t)
-		if took := time.Since(start); took > 102*time.Second {
-			t.Errorf("100 KiB at 1 KiB/s took %v", took)
-		}
+		assert.AtMost(t, time.Since(start), 102*time.Second, "100 KiB at 1 KiB/s took")
 	})
 }
 
@@ -469,9 +456,7 @@ func TestNobodyWaitsForAClosedConnection(t *testing.T) {
 		r := virtualRequest(t, "https://example.com/")
 		r.MaxBody = 1000
 		resp, err := c.Do(t.Context(), r)
-		if err != nil || !resp.Truncated {
-			t.Fatalf("%v, want a body that is cut", err)
-		}
+		must.True(t, err == nil && resp.Truncated, "%v, want a body that is cut", err)
 		_ = resp.Close()
 		synctest.Wait()
 		_, before := c.Received()
@@ -492,9 +477,7 @@ func checkCancel(t *testing.T, c *Client, u string) {
 	start := time.Now()
 	_, err := c.Do(ctx, virtualRequest(t, u))
 	wantKind(t, err, KindCanceled)
-	if took := time.Since(start); took != after {
-		t.Errorf("it ended after %v, want %v", took, after)
-	}
+	assert.Equal(t, time.Since(start), after, "it ended after")
 	synctest.Wait()
 	if _, waited := c.Received(); waited > after {
 		t.Errorf("something goes on to wait: %v", waited)
@@ -537,9 +520,8 @@ func TestBandwidthOverHTTP2(t *testing.T) {
 		start := time.Now()
 		for range 2 { // the second one over the same connection
 			resp := must.Get(c.Do(t.Context(), virtualRequest(t, "https://example.com/")))(t)
-			if resp.Proto != "HTTP/2.0" || resp.Throttled < 60*time.Second {
-				t.Errorf("%s, waited %v", resp.Proto, resp.Throttled)
-			}
+			assert.True(t, resp.Proto == "HTTP/2.0" && resp.Throttled >= 60*time.Second, "%s, waited %v", resp.Proto,
+				resp.Throttled)
 			_ = resp.Close()
 		}
 		if took := time.Since(start); took < 127*time.Second || took > 131*time.Second {
@@ -556,9 +538,8 @@ func TestTripsUnderALimit(t *testing.T) {
 			time.Sleep(2 * quickFor)
 			c.SetBandwidth(1<<10, nil)
 			resp := must.Get(c.Do(t.Context(), virtualRequest(t, u)))(t)
-			if resp.Proto != proto || resp.Throttled < 2*quickTrip || !c.line.isQuick() {
-				t.Errorf("%s, waited %v, the line is quick: %t", resp.Proto, resp.Throttled, c.line.isQuick())
-			}
+			assert.True(t, resp.Proto == proto && resp.Throttled >= 2*quickTrip && c.line.isQuick(),
+				"%s, waited %v, the line is quick: %t", resp.Proto, resp.Throttled, c.line.isQuick())
 			_ = resp.Close()
 			c.SetBandwidth(0, nil)
 		}
@@ -588,9 +569,7 @@ func TestLimitsOfHostsAreForgotten(t *testing.T) {
 			failed = errors.Join(failed, err)
 			time.Sleep(100 * time.Millisecond)
 		}
-		if failed != nil {
-			t.Fatal(failed)
-		}
+		must.Do(t, failed)
 		if n := len(c.bandwidth.hosts); n > 10 || c.bandwidth.refilling.Len() != n {
 			t.Errorf("%d hosts have limits, %d wait to be forgotten", n, c.bandwidth.refilling.Len())
 		}
@@ -598,8 +577,6 @@ func TestLimitsOfHostsAreForgotten(t *testing.T) {
 		for range 100 {
 			must.Get(receiveOf(t, c, "http", "a.test", 1000))(t)
 		}
-		if took := time.Since(start); took < 93*time.Second {
-			t.Errorf("100 KB at 1 KiB/s took %v", took)
-		}
+		assert.AtLeast(t, time.Since(start), 93*time.Second, "100 KB at 1 KiB/s took")
 	})
 }

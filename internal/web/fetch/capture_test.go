@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -74,29 +75,21 @@ func TestCaptureHTTP2(t *testing.T) {
 		if errors.As(err, &failure) {
 			r = failure.Partial
 		}
-		if r == nil || r.Wire == nil || (err != nil) != (tt.path == "/broken") {
-			t.Fatal(tt.path, err)
-		}
+		must.True(t, r != nil && r.Wire != nil && (err != nil) == (tt.path == "/broken"), "%v %v", tt.path, err)
 		sent, _ := r.Wire.Request.Load(nil, 1<<20)
-		if want := "GET " + tt.path + " HTTP/1.1\r\nHost: example.com:"; !strings.HasPrefix(string(sent), want) ||
-			!strings.HasSuffix(string(sent), "\r\n\r\n") {
-			t.Errorf("%s: request %q", tt.path, sent)
-		}
+		assert.True(t, strings.HasPrefix(string(sent), ("GET "+tt.path+" HTTP/1.1\r\nHost: example.com:")) &&
+			strings.HasSuffix(string(sent), "\r\n\r\n"), "%s: request %q", tt.path, sent)
 		received := must.Get(r.Wire.Response.Load(nil, 1<<20))(t)
 		if tt.part && tt.path == "/long" {
 			received = received[:min(len(received), len(tt.want))]
 		}
-		if tt.want != "" && string(received) != tt.want {
-			t.Errorf("%s: %d bytes %.300q, want %d bytes %.300q", tt.path, len(received), received, len(tt.want),
-				tt.want)
-		}
-		if r.Wire.Protocol != "h2" || r.Wire.Chunked || r.Wire.Plain != tt.plain || r.Wire.Truncated != tt.part {
-			t.Errorf("%s: %+v", tt.path, r.Wire)
-		}
+		assert.True(t, tt.want == "" || string(received) == tt.want, "%s: %d bytes %.300q, want %d bytes %.300q",
+			tt.path, len(received), received, len(tt.want), tt.want)
+		assert.True(t, r.Wire.Protocol == "h2" && !r.Wire.Chunked && r.Wire.Plain == tt.plain &&
+			r.Wire.Truncated == tt.part, "%s: %+v", tt.path, r.Wire)
 		body, err := r.Body.Load(nil, 1<<20)
-		if tt.path == "/packed" && (err != nil || !bytes.Equal(body, []byte(big))) {
-			t.Errorf("%s: the body has %d bytes, %v", tt.path, len(body), err)
-		}
+		assert.True(t, tt.path != "/packed" || err == nil && bytes.Equal(body, []byte(big)),
+			"%s: the body has %d bytes, %v", tt.path, len(body), err)
 		must.Do(t, r.Close())
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -34,9 +35,7 @@ func TestRequestOnTheWire(t *testing.T) {
 		"User-Agent: amble-test/1 (+https://amble.test/)\r\nFrom: crawl@amble.test\r\nAccept: text/html\r\n" +
 		"Accept-Encoding: gzip, deflate, br, zstd\r\nIf-None-Match: W/\"x\"\r\nIf-Modified-Since: Mon, 02 Jan 2006 " +
 		"15:04:05 GMT\r\n\r\n"
-	if got := <-heads; got != want {
-		t.Errorf("sent\n%q\nwant\n%q", got, want)
-	}
+	assert.Equal(t, <-heads, want, "sent")
 }
 
 // A validator that a server slipped a line break into is not sent on.
@@ -44,9 +43,7 @@ func TestValidatorsCannotInjectHeaders(t *testing.T) {
 	c := newClient(t, quick())
 	r := Request{URL: parseURL(t, "http://a.test/"), ETag: "\"x\"\r\nX: y", LastModified: "a\nb"}
 	head := string(c.requestHead(r, c.fields(r)))
-	if strings.Contains(head, "X: y") || strings.Contains(head, "If-") {
-		t.Errorf("head %q", head)
-	}
+	assert.True(t, !strings.Contains(head, "X: y") && !strings.Contains(head, "If-"), "head %q", head)
 }
 
 func TestResponse(t *testing.T) {
@@ -64,20 +61,13 @@ func TestResponse(t *testing.T) {
 	}))(t)
 	defer c.Close()
 	r := must.Get(c.Do(context.Background(), Request{URL: s.url(t, "/"), Address: loopback}))(t)
-	if r.Status != 404 || r.Proto != "HTTP/1.1" || text(t, r) != "hello world" || r.Truncated ||
-		len(r.Header["X-Robots-Tag"]) != 2 {
-		t.Errorf("response %+v", r)
-	}
-	if r.Start.Unix() <= 1000 || !r.Connected.After(r.Start) || !r.FirstByte.After(r.Connected) ||
-		!r.End.After(r.FirstByte) || r.End.After(clock) {
-		t.Errorf("times %v %v %v %v are not the client's clock", r.Start, r.Connected, r.FirstByte, r.End)
-	}
-	if r.RemoteAddr != netip.AddrPortFrom(loopback, s.port()) {
-		t.Errorf("remote %v", r.RemoteAddr)
-	}
-	if r.WireBytes < 100 {
-		t.Errorf("%d bytes on the wire", r.WireBytes)
-	}
+	assert.True(t, r.Status == 404 && r.Proto == "HTTP/1.1" && text(t, r) == "hello world" && !r.Truncated &&
+		len(r.Header["X-Robots-Tag"]) == 2, "response %+v", r)
+	assert.True(t, r.Start.Unix() > 1000 && r.Connected.After(r.Start) && r.FirstByte.After(r.Connected) &&
+		r.End.After(r.FirstByte) && !r.End.After(clock), "times %v %v %v %v are not the client's clock", r.Start,
+		r.Connected, r.FirstByte, r.End)
+	assert.Equal(t, r.RemoteAddr, netip.AddrPortFrom(loopback, s.port()), "remote")
+	assert.AtLeast(t, r.WireBytes, 100, "bytes on the wire")
 }
 
 func TestRedirectIsAResponse(t *testing.T) {
@@ -89,13 +79,9 @@ func TestRedirectIsAResponse(t *testing.T) {
 	c := newClient(t, quick())
 	for range 2 {
 		r, err := get(t, c, s)
-		if err != nil || r.Status != 302 || r.Header.Get("Location") != "/elsewhere" {
-			t.Fatalf("%+v %v", r, err)
-		}
+		must.True(t, err == nil && r.Status == 302 && r.Header.Get("Location") == "/elsewhere", "%+v %v", r, err)
 	}
-	if n := s.accepted(); n != 1 {
-		t.Errorf("%d connections, want 1", n)
-	}
+	assert.Equal(t, s.accepted(), 1, "connections")
 }
 
 func TestBodylessResponses(t *testing.T) {
@@ -108,13 +94,9 @@ func TestBodylessResponses(t *testing.T) {
 		c := newClient(t, quick())
 		for range 2 {
 			r, err := c.Do(context.Background(), Request{URL: s.url(t, "/"), Address: loopback, ETag: `"x"`})
-			if err != nil || r.Body.Size() != 0 {
-				t.Errorf("%s: %+v %v", status, r, err)
-			}
+			assert.True(t, err == nil && r.Body.Size() == 0, "%s: %+v %v", status, r, err)
 		}
-		if s.accepted() != 1 {
-			t.Errorf("%s: connection not reused", status)
-		}
+		assert.Equal(t, s.accepted(), 1, status, "connection not reused")
 	}
 }
 
@@ -151,9 +133,7 @@ func TestFieldsOnSeveralLines(t *testing.T) {
 	r := must.Get(get(t, newClient(t, quick()), s))(t)
 	want := http.Header{"Retry-After": {"120"}, "Cache-Control": {"max-age=5, no-store"}, "Content-Type": {"text/html"},
 		"X-Robots-Tag": {"a", "b"}, "Content-Length": {"0"}}
-	if !maps.EqualFunc(r.Header, want, slices.Equal) {
-		t.Errorf("%v, want %v", r.Header, want)
-	}
+	assert.True(t, maps.EqualFunc(r.Header, want, slices.Equal), "%v, want %v", r.Header, want)
 }
 
 func TestMaxBody(t *testing.T) {
@@ -169,9 +149,8 @@ func TestMaxBody(t *testing.T) {
 		truncated bool
 	}{{0, 60, true}, {99, 99, true}, {100, 100, false}, {101, 100, false}, {1, 1, true}} {
 		r, err := c.Do(context.Background(), Request{URL: s.url(t, "/"), Address: loopback, MaxBody: tt.limit})
-		if err != nil || r.Body.Size() != int64(tt.size) || r.Truncated != tt.truncated {
-			t.Errorf("limit %d: %d bytes, truncated %v, %v", tt.limit, r.Body.Size(), r.Truncated, err)
-		}
+		assert.True(t, err == nil && r.Body.Size() == int64(tt.size) && r.Truncated == tt.truncated,
+			"limit %d: %d bytes, truncated %v, %v", tt.limit, r.Body.Size(), r.Truncated, err)
 	}
 }
 
@@ -182,9 +161,7 @@ func TestUnsupportedRequests(t *testing.T) {
 		"negative MaxBody": {URL: parseURL(t, "http://a.test/"), Address: loopback, MaxBody: -1},
 	} {
 		_, err := c.Do(context.Background(), r)
-		if e := wantKind(t, err, KindUnsupported); e.Sent {
-			t.Errorf("%s: sent", name)
-		}
+		assert.True(t, !wantKind(t, err, KindUnsupported).Sent, "%s: sent", name)
 	}
 }
 
@@ -204,13 +181,9 @@ func TestCancel(t *testing.T) {
 		cancel()
 	}()
 	_, err := c.Do(ctx, Request{URL: s.url(t, "/"), Address: loopback})
-	if e := wantKind(t, err, KindCanceled); !e.Sent {
-		t.Error("the request had been sent")
-	}
+	assert.True(t, wantKind(t, err, KindCanceled).Sent, "the request had been sent")
 	_, err = c.Do(ctx, Request{URL: s.url(t, "/"), Address: loopback})
-	if e := wantKind(t, err, KindCanceled); e.Sent {
-		t.Error("nothing had been sent")
-	}
+	assert.True(t, !wantKind(t, err, KindCanceled).Sent, "nothing had been sent")
 }
 
 func TestConcurrentRequests(t *testing.T) {
@@ -239,9 +212,7 @@ func TestConcurrentRequests(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if n := c.pool.len(); n > 3 {
-		t.Errorf("%d idle connections, want at most 3", n)
-	}
+	assert.AtMost(t, c.pool.len(), 3, "idle connections")
 }
 
 // TestUndelivered: what a request that was broken off has left in the kernel is not delivered later, when the
@@ -268,13 +239,9 @@ func TestUndelivered(t *testing.T) {
 		}
 	}))
 	_, err := get(t, c, s)
-	if e := wantKind(t, err, KindHeaderTimeout); !e.Sent {
-		t.Error("nothing of the request was handed to the kernel")
-	}
+	assert.True(t, wantKind(t, err, KindHeaderTimeout).Sent, "nothing of the request was handed to the kernel")
 	close(ready)
-	if all := <-seen; strings.Contains(all, "GET / ") {
-		t.Error("the server has received the request after it was broken off")
-	}
+	assert.True(t, !strings.Contains(<-seen, "GET / "), "the server has received the request after it was broken off")
 }
 
 // len returns the number of idle connections.
@@ -298,12 +265,8 @@ func TestHeaderOnly(t *testing.T) {
 	c := newClient(t, quick())
 	for n, isHead := range []bool{true, true, false, true} {
 		r, err := c.Do(t.Context(), Request{URL: s.url(t, "/"), Address: loopback, HeaderOnly: true, Head: isHead})
-		if err != nil || r.Status != 404 || r.Body.Size() > 0 {
-			t.Fatalf("request %d: %+v %v", n, r, err)
-		}
+		must.True(t, err == nil && r.Status == 404 && r.Body.Size() <= 0, "request %d: %+v %v", n, r, err)
 		_ = r.Close()
 	}
-	if n := s.accepted(); n != 2 {
-		t.Errorf("%d connections, want 2: that of a GET with a body is closed", n)
-	}
+	assert.Equal(t, s.accepted(), 2, "connections")
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/spool"
 )
@@ -45,9 +46,7 @@ func encoded(t testing.TB, name string, data []byte) []byte {
 	default:
 		return data
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	must.Get(w.Write(data))(t)
 	must.Do(t, w.Close())
 	return b.Bytes()
@@ -122,9 +121,7 @@ func TestEncodings(t *testing.T) {
 					t.Fatalf("%d bytes, %v", r.Body.Size(), err)
 				}
 			}
-			if s.accepted() != 1 {
-				t.Error("the connection was not reused")
-			}
+			assert.Equal(t, s.accepted(), 1, "the connection was not reused")
 		})
 	}
 }
@@ -207,9 +204,7 @@ func TestEndlessEmptyEncodings(t *testing.T) {
 			s := serve(t, forever("HTTP/1.1 200 OK\r\nContent-Encoding: "+tt.name+"\r\n\r\n"+tt.first, tt.part, 0))
 			c := newClient(t, quick(func(o *Options) { o.MaxBody = 100_000 }))
 			r, err := get(t, c, s)
-			if err != nil || !r.Truncated || r.Body.Size() != 0 {
-				t.Errorf("%+v %v", r, err)
-			}
+			assert.True(t, err == nil && r.Truncated && r.Body.Size() == 0, "%+v %v", r, err)
 		})
 	}
 }

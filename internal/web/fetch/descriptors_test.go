@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -66,14 +67,10 @@ func TestDescriptorsInChild(t *testing.T) {
 		held = append(held, f)
 	}
 	e := wantKind(t, request(99), KindLocal)
-	if e.Sent || e.Op != "connect" || !strings.Contains(e.Error(), "ulimit -n") {
-		t.Errorf("%v", e)
-	}
+	assert.True(t, !e.Sent && e.Op == "connect" && strings.Contains(e.Error(), "ulimit -n"), "%v", e)
 	_, err := newClient(t, quick(func(o *Options) { o.Resolver = "127.0.0.1:9" })).Resolve(context.Background(),
 		"a.test", false)
-	if e := wantKind(t, err, KindLocal); !strings.Contains(e.Error(), "ulimit -n") {
-		t.Errorf("%v", e)
-	}
+	assert.Contains(t, wantKind(t, err, KindLocal).Error(), "ulimit -n")
 	for _, f := range held {
 		_ = f.Close()
 	}

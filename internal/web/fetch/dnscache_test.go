@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/net/dns/dnsmessage"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -29,14 +30,10 @@ func TestResolutionsAreCached(t *testing.T) {
 		ns.queries = nil
 		ns.mu.Unlock()
 		res, _ := c.Resolve(context.Background(), host, false)
-		if res.Remembered == want {
-			t.Errorf("%s: remembered is %v", host, res.Remembered)
-		}
+		assert.Not(t, res.Remembered, want, host, "remembered is")
 		ns.mu.Lock()
 		defer ns.mu.Unlock()
-		if got := slices.Contains(ns.queries, host+" udp"); got != want {
-			t.Errorf("%s: queried %v, want %v", host, got, want)
-		}
+		assert.Equal(t, slices.Contains(ns.queries, host+" udp"), want, host, "queried")
 		return res
 	}
 	resolve("one.test", true)
@@ -47,9 +44,7 @@ func TestResolutionsAreCached(t *testing.T) {
 	now = now.Add(200 * time.Second)
 	resolve("one.test", true)
 	resolve("missing.test", true)
-	if res := resolve("missing.test", false); res.TTL != 77*time.Second {
-		t.Errorf("absence %+v", res)
-	}
+	assert.Equal(t, resolve("missing.test", false).TTL, 77*time.Second, "absence")
 	resolve("silent.test", true)
 	resolve("silent.test", true)
 	resolve("other.test", true) // the third: one.test has to go
@@ -110,15 +105,11 @@ func TestFamilies(t *testing.T) {
 		{"ipv4-first", "broken.test", false, "[]", KindDNSFailure, either},
 	} {
 		f, err := ParseFamily(tt.family)
-		if err != nil || f.String() != tt.family {
-			t.Fatalf("%s: %v %v", tt.family, f, err)
-		}
+		must.True(t, err == nil && f.String() == tt.family, "%s: %v %v", tt.family, f, err)
 		c := newClient(t, quick(func(o *Options) { o.Resolver, o.Family, o.AllowPrivate = ns.address, f, false }))
 		before := len(ns.typesQueried())
 		res, err := c.Resolve(context.Background(), tt.host, tt.every)
-		if got := fmt.Sprint(res.Addrs); got != tt.addrs {
-			t.Errorf("%s, %s, every %t: %s, want %s", tt.family, tt.host, tt.every, got, tt.addrs)
-		}
+		assert.Equal(t, fmt.Sprint(res.Addrs), tt.addrs, tt.family, tt.host, "every", tt.every)
 		if (err == nil) != (tt.kind == 0) {
 			t.Errorf("%s, %s: %v", tt.family, tt.host, err)
 		} else if err != nil {
@@ -126,13 +117,9 @@ func TestFamilies(t *testing.T) {
 		}
 		types := ns.typesQueried()[before:]
 		slices.Sort(types)
-		if got := slices.Compact(types); !slices.Equal(got, tt.types) {
-			t.Errorf("%s, %s, every %t: queries for %v, want %v", tt.family, tt.host, tt.every, got, tt.types)
-		}
+		assert.Slice(t, slices.Compact(types), tt.types, tt.family, tt.host, "every", tt.every, "queries for")
 	}
-	if _, err := ParseFamily("ipv5"); err == nil {
-		t.Error("ipv5 is known")
-	}
+	assert.Fails(ParseFamily("ipv5"))(t, nil, "ipv5 is known")
 }
 
 // TestEveryAddressIsCached: what is cached of one family does not do where both are wanted, and
@@ -148,9 +135,7 @@ func TestEveryAddressIsCached(t *testing.T) {
 			t.Errorf("step %d: known: %t", i, known)
 		}
 		must.Get(c.Resolve(context.Background(), "both.test", step.every))(t)
-		if n := len(ns.typesQueried()); n != step.queries {
-			t.Errorf("step %d: %d queries, want %d", i, n, step.queries)
-		}
+		assert.Equal(t, len(ns.typesQueried()), step.queries, "step", i, "queries")
 	}
 	for range 2 {
 		_, _ = c.Resolve(context.Background(), "missing.test", false)

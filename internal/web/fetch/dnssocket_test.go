@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -67,16 +68,10 @@ func TestQuerySockets(t *testing.T) {
 	}
 	c.Close()
 	ns.stop()
-	if n := len(c.sockets.idle); n > 0 {
-		t.Errorf("%d sockets are left", n)
-	}
-	if len(ns.ports) > names/4 {
-		t.Errorf("%d queries came from %d ports", names, len(ns.ports))
-	}
+	assert.AtMost(t, len(c.sockets.idle), 0, "sockets are left")
+	assert.AtMost(t, len(ns.ports), names/4, names, "queries came from ports")
 	for port, n := range ns.ports {
-		if n > maxSocketQueries {
-			t.Errorf("%d queries came from port %d", n, port)
-		}
+		assert.AtMost(t, n, maxSocketQueries, "queries came from port", port)
 	}
 }
 
@@ -89,9 +84,7 @@ func TestQuerySocketsOfLoopback(t *testing.T) {
 		&net.UDPAddr{IP: net.ParseIP("2001:db8::1"), Port: 53}: false,
 		&net.UnixAddr{Name: "/run/resolver", Net: "unixgram"}:  false,
 	} {
-		if isLocal(address) != want {
-			t.Errorf("%v: %v", address, !want)
-		}
+		assert.Equal(t, isLocal(address), want, address, !want)
 	}
 }
 
@@ -105,18 +98,10 @@ func TestQuerySocketsAge(t *testing.T) {
 	}
 	c := dial("a")
 	must.Do(t, s.put(c))
-	if got := s.take("b"); got != nil {
-		t.Error("a socket to another address")
-	}
-	if got := s.take("a"); got != c {
-		t.Error("the socket was not kept")
-	}
+	assert.True(t, s.take("b") == nil, "a socket to another address")
+	assert.Equal(t, s.take("a"), c, "the socket was not kept")
 	must.Do(t, s.put(c))
 	now = now.Add(maxSocketAge)
-	if got := s.take("a"); got != nil || c.SetDeadline(time.Time{}) == nil {
-		t.Error("an old socket is used, or not closed")
-	}
-	if !s.closeIdle() && len(s.idle) > 0 {
-		t.Error("idle sockets are left")
-	}
+	assert.True(t, s.take("a") == nil && c.SetDeadline(time.Time{}) != nil, "an old socket is used, or not closed")
+	assert.True(t, s.closeIdle() || len(s.idle) == 0, "idle sockets are left")
 }

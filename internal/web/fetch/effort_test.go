@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/zoo"
 	"github.com/amble-crawler/amble/internal/web/spool"
@@ -86,9 +87,7 @@ func TestCompressedWithinReason(t *testing.T) {
 func TestWindows(t *testing.T) {
 	for bits := uint(10); bits <= 24; bits++ {
 		packed := brotliOf(t, int(bits), []byte("hello, hello, hello"))
-		if got := windowBits(packed[0]); got != bits {
-			t.Errorf("brotli: %d bits, want %d", got, bits)
-		}
+		assert.Equal(t, windowBits(packed[0]), bits, "brotli bits")
 	}
 	for name, want := range map[string]uint64{
 		"\x28\xb5\x2f\xfd\x00\x68\x09\x00\x00x":                     8 << 20,
@@ -101,9 +100,7 @@ func TestWindows(t *testing.T) {
 		"<html>": zstdWindow,
 		"":       zstdWindow,
 	} {
-		if got := windowOf([]byte(name)); got != want {
-			t.Errorf("zstd %x: %d, want %d", name, got, want)
-		}
+		assert.Equal(t, windowOf([]byte(name)), want, "zstd", name)
 	}
 }
 
@@ -141,9 +138,8 @@ func TestDecodersAreInTheBudget(t *testing.T) {
 		default:
 		}
 	}
-	if most > budget+largest || most < zstdWindow || pool.Held() != 0 {
-		t.Errorf("%d bytes were held, and %d are left; want %d to %d", most, pool.Held(), zstdWindow, budget+largest)
-	}
+	assert.True(t, most <= budget+largest && most >= zstdWindow && pool.Held() == 0,
+		"%d bytes were held, and %d are left; want %d to %d", most, pool.Held(), zstdWindow, budget+largest)
 }
 
 // A decoder holds no more than what was reserved for it.

@@ -16,6 +16,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
@@ -156,15 +157,9 @@ func get(t testing.TB, c *Client, s *server) (*Response, error) {
 func wantKind(t *testing.T, err error, kind Kind) *Error {
 	t.Helper()
 	var e *Error
-	if !errors.As(err, &e) {
-		t.Fatalf("error %v, want kind %v", err, kind)
-	}
-	if e.Kind != kind {
-		t.Errorf("kind %v (%v), want %v", e.Kind, err, kind)
-	}
-	if e.Start.IsZero() || e.End.Before(e.Start) || e.Op == "" || e.Err == nil {
-		t.Errorf("incomplete error %+v", e)
-	}
+	must.True(t, errors.As(err, &e), "error %v, want kind %v", err, kind)
+	assert.Equal(t, e.Kind, kind, "kind", err)
+	assert.True(t, !e.Start.IsZero() && !e.End.Before(e.Start) && e.Op != "" && e.Err != nil, "incomplete error %+v", e)
 	return e
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
@@ -35,19 +36,13 @@ func TestHeaders(t *testing.T) {
 	}))
 	must.Get(get(t, c, s))(t)
 	head := <-seen
-	if !strings.Contains(head, "\r\naccept: text/html\r\nAccept-Language: de, en;q=0.5\r\n") ||
-		strings.Contains(head, "\r\nAccept: ") {
-		t.Errorf("head %q", head)
-	}
+	assert.True(t, strings.Contains(head, "\r\naccept: text/html\r\nAccept-Language: de, en;q=0.5\r\n") &&
+		!strings.Contains(head, "\r\nAccept: "), "head %q", head)
 	for _, bad := range []string{"", "Host: x", "no colon", "a b: c", "X: y\r\nZ: a", "cookie: a=b",
 		"Transfer-Encoding: chunked", "X: ü", ": x"} {
-		if h, err := ParseHeader(bad); err == nil {
-			t.Errorf("%q is taken as %+v", bad, h)
-		}
+		assert.Fails(ParseHeader(bad))(t, nil, bad, "is taken as")
 	}
-	if h, err := ParseHeader(" X-Key :  a:b "); err != nil || h != (Header{"X-Key", "a:b"}) {
-		t.Errorf("%+v %v", h, err)
-	}
+	assert.Returns(ParseHeader(" X-Key :  a:b "))(t, Header{"X-Key", "a:b"})
 }
 
 func TestHostPatterns(t *testing.T) {
@@ -64,16 +59,13 @@ func TestHostPatterns(t *testing.T) {
 		{"127.0.0.1", "127.0.0.1", true}, {"[::1]", "[::1]", true}, {"example.com", "example.com.evil.test", false},
 	} {
 		p, err := ParseHostPattern(tt.pattern)
-		if err != nil || p.Match(tt.host) != tt.want {
-			t.Errorf("%q (%v) and %q: want %v, %v", tt.pattern, p, tt.host, tt.want, err)
-		}
+		assert.True(t, err == nil && p.Match(tt.host) == tt.want, "%q (%v) and %q: want %v, %v", tt.pattern, p, tt.host,
+			tt.want, err)
 	}
 	for _, bad := range []string{"", "*.", "a/b", "http://a.test", "a.test:80", "a.*.test", "**", "a b",
 		"u@a.test", "?",
 		"#"} {
-		if p, err := ParseHostPattern(bad); err == nil {
-			t.Errorf("%q is taken as %q", bad, p)
-		}
+		assert.Fails(ParseHostPattern(bad))(t, nil, bad, "is taken as")
 	}
 }
 
@@ -107,9 +99,7 @@ func TestCredentials(t *testing.T) {
 				got += f.name + ": " + f.value
 			}
 		}
-		if got != tt.want {
-			t.Errorf("%q for %s: %q, want %q", tt.text, tt.url, got, tt.want)
-		}
+		assert.Equal(t, got, tt.want, tt.text, tt.url)
 		if shown := fmt.Sprintf("%v %+v %#v", cr, cr, cr); strings.Contains(shown, cr.field.value) {
 			t.Errorf("%s gives the secret away", shown)
 		}
@@ -133,13 +123,10 @@ func TestCredentialsStayWhereTheyBelong(t *testing.T) {
 	cr := must.Get(ParseCredential(fmt.Sprintf("http://site.test:%d basic user:secret", s.port())))(t)
 	c := newClient(t, quick(func(o *Options) { o.Credentials, o.Capture = []Credential{cr}, true }))
 	r := must.Get(get(t, c, s))(t)
-	if head := <-seen; !strings.Contains(head, "\r\nAuthorization: Basic ") {
-		t.Errorf("head %q", head)
-	}
+	assert.Contains(t, <-seen, "\r\nAuthorization: Basic ", "head")
 	sent, err := r.Wire.Request.Load(nil, 1<<20)
-	if err != nil || strings.Contains(string(sent), "Authorization") || !strings.HasSuffix(string(sent), "\r\n\r\n") {
-		t.Errorf("captured %q, %v", sent, err)
-	}
+	assert.True(t, err == nil && !strings.Contains(string(sent), "Authorization") &&
+		strings.HasSuffix(string(sent), "\r\n\r\n"), "captured %q, %v", sent, err)
 	u := parseURL(t, fmt.Sprintf("http://other.test:%d/", s.port()))
 	must.Get(c.Do(context.Background(), Request{URL: u, Address: loopback}))(t)
 	if head := <-seen; strings.Contains(head, "Authorization") {
@@ -153,9 +140,7 @@ func TestCookies(t *testing.T) {
 	set := func(u string, lines ...string) { c.take(parseURL(t, u), http.Header{"Set-Cookie": lines}) }
 	want := func(u, want string) {
 		t.Helper()
-		if got := c.header(parseURL(t, u)); got != want {
-			t.Errorf("%s: %q, want %q", u, got, want)
-		}
+		assert.Equal(t, c.header(parseURL(t, u)), want, u)
 	}
 	set("http://a.test/", "sid=1; Path=/", "deep=2; Path=/deep", "safe=3; Secure", "gone=4; Max-Age=0",
 		"wide=5; Domain=test")
@@ -171,9 +156,8 @@ func TestCookies(t *testing.T) {
 	want("http://other.example/", "")
 	set("http://d.test/", "bad", "=", "a=b\r\nX: y", "c=d; Expires=never")
 	want("http://d.test/", "c=d")
-	if newCookies(nil).header(parseURL(t, "http://a.test/")) != "" {
-		t.Error("cookies are kept though CookieHosts is empty")
-	}
+	assert.Equal(t, newCookies(nil).header(parseURL(t, "http://a.test/")), "",
+		"cookies are kept though CookieHosts is empty")
 }
 
 // A host that sets cookies without end gets no more than a header's worth of them kept.
@@ -187,9 +171,7 @@ func TestCookiesAreBounded(t *testing.T) {
 		}
 		c.take(u, http.Header{"Set-Cookie": append(lines, "huge="+strings.Repeat("y", 10_000))})
 	}
-	if n := len(c.jars["a.test"].Value.(*hostJar).kept); n > maxCookies {
-		t.Errorf("%d cookies", n)
-	}
+	assert.AtMost(t, len(c.jars["a.test"].Value.(*hostJar).kept), maxCookies, "cookies")
 	if n := len(c.header(u)); n == 0 || n > maxCookieHeader {
 		t.Errorf("a header of %d bytes", n)
 	}
@@ -197,9 +179,7 @@ func TestCookiesAreBounded(t *testing.T) {
 		v := must.Get(weburl.Parse(fmt.Sprintf("http://h%d.test/", i)))(t)
 		c.take(v, http.Header{"Set-Cookie": {"a=b"}})
 	}
-	if len(c.jars) != maxCookieHosts || c.lru.Len() != maxCookieHosts {
-		t.Errorf("%d hosts", len(c.jars))
-	}
+	assert.True(t, len(c.jars) == maxCookieHosts && c.lru.Len() == maxCookieHosts, "%d hosts", len(c.jars))
 }
 
 // Cookies that one response sets go out with the next request, over the wire and to that host
@@ -236,9 +216,7 @@ func TestContentTypes(t *testing.T) {
 		c := newClient(t, quick(func(o *Options) { o.ContentTypes = []string{"Text/*", "application/xhtml+xml"} }))
 		r, err := get(t, c, s)
 		if tt.wanted {
-			if err != nil || text(t, r) != "hello" {
-				t.Errorf("%+v: %v", tt, err)
-			}
+			assert.True(t, err == nil && text(t, r) == "hello", "%+v: %v", tt, err)
 			continue
 		}
 		if e := wantKind(t, err, KindTypeNotWanted); !e.Sent || e.Kind.Temporary() {
@@ -254,9 +232,7 @@ func TestContentTypes(t *testing.T) {
 	}
 	for text, want := range map[string]bool{"text/html": true, "text/*": true, "*/*": true, "*": false, "*/html": false,
 		"text": false, "text/html; q=1": false, "": false, "/": false, "a b/c": false} {
-		if ValidMediaRange(text) != want {
-			t.Errorf("%q: want %v", text, want)
-		}
+		assert.Equal(t, ValidMediaRange(text), want, text)
 	}
 }
 
@@ -271,30 +247,22 @@ func FuzzSettings(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		clean := func(s string) bool { return !strings.ContainsAny(s, "\r\n\x00") }
 		if c, err := ParseCredential(text); err == nil {
-			if !clean(c.field.name) || !clean(c.field.value) || c.field.name == "" ||
-				strings.EqualFold(c.field.name, "Host") ||
-				c.port == 0 {
-				t.Errorf("credential %q: %+v", text, c.field)
-			}
-			if c.hosts.Match("unrelated.invalid") && !strings.Contains(text, "invalid") {
-				t.Errorf("credential %q is for any host", text)
-			}
+			assert.True(t, clean(c.field.name) && clean(c.field.value) && c.field.name != "" &&
+				!strings.EqualFold(c.field.name, "Host") && c.port != 0, "credential %q: %+v", text, c.field)
+			assert.True(t, !c.hosts.Match("unrelated.invalid") || strings.Contains(text, "invalid"),
+				"credential %q is for any host", text)
 		}
 		if h, err := ParseHeader(text); err == nil && (!clean(h.Name) || !clean(h.Value) || h.Name == "") {
 			t.Errorf("header %q: %+v", text, h)
 		}
 		if p, err := ParseHostPattern(text); err == nil {
 			again, err := ParseHostPattern(string(p))
-			if err != nil || again != p {
-				t.Errorf("pattern %q: %q is read back as %q, %v", text, p, again, err)
-			}
+			assert.True(t, err == nil && again == p, "pattern %q: %q is read back as %q, %v", text, p, again, err)
 		}
 		if p, err := ParseRange(text); err == nil && p.Masked() != p {
 			t.Errorf("range %q: %v", text, p)
 		}
-		if ValidMediaRange(text) && !strings.Contains(text, "/") {
-			t.Errorf("media range %q", text)
-		}
+		assert.True(t, !ValidMediaRange(text) || strings.Contains(text, "/"), "media range %q", text)
 		_ = ParseProxy(text)
 	})
 }

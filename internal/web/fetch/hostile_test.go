@@ -9,6 +9,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 const impatient = 60 * time.Millisecond
@@ -115,20 +118,15 @@ func TestHostileServers(t *testing.T) {
 				}
 			} else {
 				e = wantKind(t, err, tt.kind)
-				if e.Op != tt.op {
-					t.Errorf("op %q, want %q", e.Op, tt.op)
-				}
-				if !e.Sent {
-					t.Error("the request had been sent")
-				}
+				assert.Equal(t, e.Op, tt.op, "op")
+				assert.True(t, e.Sent, "the request had been sent")
 				covers := e.Kind == KindBadResponse || e.Kind == KindIncompleteBody
 				if d := e.Detail(); covers != (d != "") || len(d) > maxDetail || strings.ContainsFunc(d, notPrintable) {
 					t.Errorf("the detail is %q", d)
 				}
 			}
-			if s.accepted() != 1 || c.pool.len() != 0 {
-				t.Errorf("%d connections, %d kept", s.accepted(), c.pool.len())
-			}
+			assert.True(t, s.accepted() == 1 && c.pool.len() == 0, "%d connections, %d kept", s.accepted(),
+				c.pool.len())
 		})
 	}
 }
@@ -150,20 +148,14 @@ func TestEndlessBodyIsCut(t *testing.T) {
 		s := serve(t, forever(first, strings.Repeat("x", 10_000), 0))
 		c := newClient(t, quick(func(o *Options) { o.MaxBody = 300_000 }))
 		r, err := get(t, c, s)
-		if err != nil || r.Body.Size() != 300_000 || !r.Truncated {
-			t.Fatalf("%s: %v", name, err)
-		}
-		if cap(whole(t, r)) > 2*300_000 {
-			t.Errorf("%s: room for %d bytes", name, cap(whole(t, r)))
-		}
+		must.True(t, err == nil && r.Body.Size() == 300_000 && r.Truncated, "%s: %v", name, err)
+		assert.AtMost(t, cap(whole(t, r)), 2*300_000, name, "room for bytes")
 	}
 }
 
 func TestConnectFailures(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	gone := &server{Listener: l}
 	l.Close()
 	_, err = get(t, newClient(t, quick()), gone)
@@ -196,10 +188,8 @@ func FuzzResponse(f *testing.F) {
 			t.Errorf("status %d, %d bytes", r.Status, r.Body.Size())
 		default:
 			wire, err := r.Wire.Response.Load(nil, 1<<20)
-			if err != nil || !bytes.Contains(response, wire) || !bytes.HasPrefix(wire, []byte("HTTP/1.")) ||
-				len(wire) > 4096+2048 {
-				t.Errorf("captured %q, %v", wire, err)
-			}
+			assert.True(t, err == nil && bytes.Contains(response, wire) && bytes.HasPrefix(wire, []byte("HTTP/1.")) &&
+				len(wire) <= 4096+2048, "captured %q, %v", wire, err)
 		}
 	})
 }

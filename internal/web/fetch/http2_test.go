@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/net/http2"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -63,12 +64,8 @@ func TestBrokenHTTP2Connections(t *testing.T) {
 					t.Errorf("request %d: %v", n, err)
 				}
 			}
-			if n := requests.Load(); n != 7 {
-				t.Errorf("the server saw %d requests, want 7", n)
-			}
-			if n := s.accepted(); n != 6 {
-				t.Errorf("%d connections, want 6: all but the first two requests have one of their own", n)
-			}
+			assert.Equal(t, requests.Load(), 7, "the server saw requests")
+			assert.Equal(t, s.accepted(), 6, "connections")
 		})
 	}
 }
@@ -110,9 +107,7 @@ func TestHTTP11Required(t *testing.T) {
 					t.Fatalf("%+v, %v", r, err)
 				}
 			}
-			if n := s.accepted(); n != 2 {
-				t.Errorf("%d connections, want 2", n)
-			}
+			assert.Equal(t, s.accepted(), 2, "connections")
 		})
 	}
 }
@@ -203,13 +198,9 @@ func TestNotModifiedHasALength(t *testing.T) {
 	for range 2 {
 		r, err := c.Do(context.Background(), Request{URL: parseURL(t, fmt.Sprintf("https://example.com:%d/", s.port())),
 			Address: loopback, ETag: `"x"`})
-		if err != nil || r.Status != 304 || r.Body.Size() != 0 {
-			t.Fatalf("%+v, %v", r, err)
-		}
+		must.True(t, err == nil && r.Status == 304 && r.Body.Size() == 0, "%+v, %v", r, err)
 	}
-	if s.accepted() != 1 {
-		t.Error("the connection was not kept")
-	}
+	assert.Equal(t, s.accepted(), 1, "the connection was not kept")
 }
 
 // floods are frames that a server may send without end.
@@ -262,9 +253,8 @@ func TestHTTP2Floods(t *testing.T) {
 				} else if when != "idle" {
 					var e *Error
 					unopened := name == "other content" && when == "body" // net/http ends the connection first
-					if !errors.As(err, &e) || e.Kind != KindBadResponse && !(unopened && e.Kind == KindIncompleteBody) {
-						t.Errorf("error %v", err)
-					}
+					assert.True(t, errors.As(err, &e) &&
+						(e.Kind == KindBadResponse || unopened && e.Kind == KindIncompleteBody), "error %v", err)
 				}
 				<-done
 			})
@@ -290,13 +280,9 @@ func TestHTTP2WithinReason(t *testing.T) {
 	c := newClient(t, quick(trust))
 	for range 3 {
 		r, err := getTLS(t, c, "example.com", int(s.port()), "/")
-		if err != nil || r.Body.Size() != pieces+pieces/100*150 {
-			t.Fatalf("%+v, %v", r, err)
-		}
+		must.True(t, err == nil && r.Body.Size() == pieces+pieces/100*150, "%+v, %v", r, err)
 	}
-	if s.accepted() != 1 {
-		t.Error("the connection was not kept")
-	}
+	assert.Equal(t, s.accepted(), 1, "the connection was not kept")
 }
 
 // The frames are counted the same however they are cut into pieces.
@@ -319,9 +305,7 @@ func FuzzFrames(f *testing.F) {
 			}
 			return state{overhead: g.overhead, header: g.header, left: g.left, have: g.have}
 		}
-		if whole, pieces := advance(max(len(b), 1)), advance(max(int(size), 1)); whole != pieces {
-			t.Errorf("%+v in one, %+v in pieces", whole, pieces)
-		}
+		assert.Equal(t, advance(max(len(b), 1)), advance(max(int(size), 1)), "in one in pieces")
 	})
 }
 
@@ -366,15 +350,9 @@ func TestUnaskedBytesOverTLS(t *testing.T) {
 				c := newClient(t, quick(trust))
 				for n := range 3 {
 					r := must.Get(getTLS(t, c, "example.com", int(s.port()), "/"))(t)
-					if got := text(t, r); got == "forged" {
-						t.Fatal("an unsolicited response was taken")
-					}
-					if !arrived(c) {
-						t.Error("nothing has arrived behind the response")
-					}
-					if s.accepted() != n+1 {
-						t.Errorf("%d connections for %d requests", s.accepted(), n+1)
-					}
+					must.True(t, text(t, r) != "forged", "an unsolicited response was taken")
+					assert.True(t, arrived(c), "nothing has arrived behind the response")
+					assert.Equal(t, s.accepted(), n+1, "connections for requests")
 				}
 			})
 		}
@@ -409,9 +387,7 @@ func TestTicketsDoNotEndAConnection(t *testing.T) {
 	for range 5 {
 		must.Get(getTLS(t, c, "example.com", int(s.port()), "/"))(t)
 	}
-	if s.accepted() != 1 {
-		t.Errorf("%d connections, want 1", s.accepted())
-	}
+	assert.Equal(t, s.accepted(), 1, "connections")
 }
 
 // A bad response on a reused connection may be the rest of another: the request is excused, and on
@@ -448,8 +424,6 @@ func TestClosedFramesHoldNoTLS(t *testing.T) {
 	if _, err := f.Read(make([]byte, 1)); err == nil || f.secured.Load() != nil {
 		t.Errorf("read: %v, TLS is held: %t", err, f.secured.Load() != nil)
 	}
-	if _, err := f.Write([]byte("x")); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("write: %v", err)
-	}
+	assert.Fails(f.Write([]byte("x")))(t, net.ErrClosed, "write")
 	must.Do(t, f.Close())
 }

@@ -1,13 +1,13 @@
 package fetch
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -27,9 +27,7 @@ func TestOptionsValidate(t *testing.T) {
 		`Resolver "a:b"`:     func(o *Options) { o.Resolver = "a:b" },
 	} {
 		_, err := New(quick(change), time.Now)
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("error %v, want one about %s", err, want)
-		}
+		assert.True(t, err != nil && strings.Contains(err.Error(), want), "error %v, want one about %s", err, want)
 	}
 }
 
@@ -37,31 +35,19 @@ func TestKinds(t *testing.T) {
 	names := map[string]bool{}
 	for k := range Kind(kindCount) {
 		name := k.String()
-		if name == "" || names[name] {
-			t.Errorf("kind %d is called %q", k, name)
-		}
+		assert.True(t, name != "" && !names[name], "kind %d is called %q", k, name)
 		names[name] = true
 	}
-	if got := Kind(200).String(); got != "kind_200" {
-		t.Errorf("a kind of the future is %q", got)
-	}
+	assert.Equal(t, Kind(200).String(), "kind_200", "a kind of the future")
 	// Stored numbers: a change here breaks every database.
 	for number, kind := range map[uint8]Kind{2: KindDNSNotFound, 6: KindRefused, 14: KindLostOnReuse, 22: KindLocal} {
-		if uint8(kind) != number {
-			t.Errorf("%v is %d, want %d", kind, kind, number)
-		}
+		assert.Equal(t, uint8(kind), number, kind, "is", kind)
 	}
-	if KindCertificate.Temporary() || !KindHeaderTimeout.Temporary() {
-		t.Error("temporary kinds are confused")
-	}
+	assert.True(t, !KindCertificate.Temporary() && KindHeaderTimeout.Temporary(), "temporary kinds are confused")
 }
 
 func TestErrorText(t *testing.T) {
 	err := fmt.Errorf("wrapped: %w", &Error{Kind: KindClosed, Op: "header", URL: "http://a.test/", Err: io.EOF})
-	if got, want := err.Error(), "wrapped: fetch http://a.test/: header: closed: EOF"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-	if !errors.Is(err, io.EOF) {
-		t.Error("the cause is lost")
-	}
+	assert.Equal(t, err.Error(), "wrapped: fetch http://a.test/: header: closed: EOF")
+	assert.Is(t, err, io.EOF, "the cause is lost")
 }

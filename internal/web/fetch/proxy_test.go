@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -73,21 +74,16 @@ func TestTLSThroughHTTPProxy(t *testing.T) {
 		for range 2 {
 			r, err := c.Do(context.Background(), Request{URL: parseURL(t, fmt.Sprintf("https://example.com:%d/", port)),
 				Address: standIn("example.com")})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if text(t, r) != fmt.Sprintf("example.com:%d", port) || r.RemoteAddr.IsValid() {
-				t.Errorf("%q from %v", text(t, r), r.RemoteAddr)
-			}
+			must.Do(t, err)
+			assert.True(t, text(t, r) == fmt.Sprintf("example.com:%d", port) && !r.RemoteAddr.IsValid(), "%q from %v",
+				text(t, r), r.RemoteAddr)
 		}
 		if head := <-seen; !strings.HasPrefix(head,
 			fmt.Sprintf("CONNECT example.com:%d HTTP/1.1\r\nHost: example.com:%d\r\n",
 				port, port)) {
 			t.Errorf("head %q", head)
 		}
-		if n := proxy.accepted(); n != 1 {
-			t.Errorf("%d connections, want 1", n)
-		}
+		assert.Equal(t, proxy.accepted(), 1, "connections")
 	}
 }
 
@@ -95,14 +91,10 @@ func TestPlainHTTPThroughHTTPProxy(t *testing.T) {
 	proxy, seen := heads(t, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")
 	c := newClient(t, quick(viaProxy("http", proxy), func(o *Options) { o.ProxyAuth, o.Capture = "me:", true }))
 	r, err := c.Do(context.Background(), Request{URL: parseURL(t, "http://far.test/a?b"), Address: standIn("far.test")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	head := <-seen
-	if !strings.HasPrefix(head, "GET http://far.test/a?b HTTP/1.1\r\nHost: far.test\r\n") ||
-		!strings.Contains(head, "\r\nProxy-Authorization: Basic bWU6\r\n") {
-		t.Errorf("head %q", head)
-	}
+	assert.True(t, strings.HasPrefix(head, "GET http://far.test/a?b HTTP/1.1\r\nHost: far.test\r\n") &&
+		strings.Contains(head, "\r\nProxy-Authorization: Basic bWU6\r\n"), "head %q", head)
 	if sent, _ := r.Wire.Request.Load(nil, 1<<20); strings.Contains(string(sent), "Proxy-Authorization") {
 		t.Errorf("captured %q", sent)
 	}
@@ -161,12 +153,8 @@ func TestThroughSOCKS5(t *testing.T) {
 		c := newClient(t,
 			quick(viaProxy("socks5", proxy), func(o *Options) { o.ProxyAuth, o.AllowPrivate = user, false }))
 		r, err := c.Do(context.Background(), Request{URL: target.url(t, "/"), Address: standIn("site.test")})
-		if err != nil || text(t, r) != "hi" {
-			t.Fatal(err)
-		}
-		if name := <-seen; name != "site.test" {
-			t.Errorf("the proxy got the name %q", name)
-		}
+		must.True(t, err == nil && text(t, r) == "hi", "%v", err)
+		assert.Equal(t, <-seen, "site.test", "the proxy got the name")
 	}
 }
 
@@ -205,9 +193,7 @@ func TestProxyFailures(t *testing.T) {
 			_, err := c.Do(context.Background(),
 				Request{URL: parseURL(t, tt.url), Address: netip.MustParseAddr("fd00::1")})
 			e := wantKind(t, err, tt.kind)
-			if sent := name == "wants one, plain"; e.Sent != sent {
-				t.Errorf("sent: %v", e.Sent)
-			}
+			assert.Equal(t, e.Sent, name == "wants one, plain", "sent")
 		})
 	}
 }
@@ -220,31 +206,22 @@ func TestResolveWithProxy(t *testing.T) {
 	}))
 	one, err := c.Resolve(context.Background(), "one.test", false)
 	two, err2 := c.Resolve(context.Background(), "two.test", false)
-	if err != nil || err2 != nil || len(one.Addrs) != 1 || one.Addrs[0] == two.Addrs[0] || !one.Addrs[0].IsPrivate() {
-		t.Errorf("%v %v %v %v", one, two, err, err2)
-	}
+	assert.True(t, err == nil && err2 == nil && len(one.Addrs) == 1 && one.Addrs[0] != two.Addrs[0] &&
+		one.Addrs[0].IsPrivate(), "%v %v %v %v", one, two, err, err2)
 	if p, q := netip.PrefixFrom(one.Addrs[0], 64).Masked(), netip.PrefixFrom(two.Addrs[0], 64).Masked(); p == q {
 		t.Errorf("both are in %v", p)
 	}
-	if _, err := c.Resolve(context.Background(), "10.0.0.1", false); err == nil {
-		t.Error("a private address is resolved")
-	}
-	if len(ns.queries) > 0 {
-		t.Errorf("queries %v", ns.queries)
-	}
+	assert.Fails(c.Resolve(context.Background(), "10.0.0.1", false))(t, nil, "a private address is resolved")
+	assert.AtMost(t, len(ns.queries), 0, "queries", ns.queries)
 	for text, ok := range map[string]bool{"http://p.test": true, "socks5://127.0.0.1:1080": true,
 		"http://[::1]:3128/": true, "https://p.test": false,
 		"p.test:3128": false, "http://u:p@p.test": false, "http://p.test/x": false, "http://p.test:0": false,
 		"http://": false} {
-		if err := ParseProxy(text); (err == nil) != ok {
-			t.Errorf("%s: %v", text, err)
-		}
+		assert.Equal(t, (ParseProxy(text) == nil), ok, text)
 	}
 }
 
 func TestURLForLibraries(t *testing.T) {
 	u := asURL(parseURL(t, "https://a.test:8443/x/y?q=1"))
-	if u.String() != "https://a.test:8443/x/y?q=1" || u.Path != "/x/y" {
-		t.Errorf("%v", u)
-	}
+	assert.True(t, u.String() == "https://a.test:8443/x/y?q=1" && u.Path == "/x/y", "%v", u)
 }

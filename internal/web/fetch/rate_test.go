@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/memnet"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
@@ -138,9 +139,7 @@ func TestMinRateOverHTTP2(t *testing.T) {
 		time.Sleep(time.Until(server.Certificate().NotBefore)) // virtual time begins before it
 		network := memnet.New(memnet.Options{})
 		l, err := network.Listen("tcp", "198.51.100.1:443")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		serving := &http.Server{Handler: server.Config.Handler, TLSConfig: config}
 		served := make(chan struct{})
 		go func() {
@@ -179,9 +178,7 @@ func TestBrokenOff(t *testing.T) {
 		c := newClient(t, quick(func(o *Options) { o.Dial = network.Dial }))
 		ctx, breakOff := context.WithCancelCause(context.Background())
 		progress := new(Progress)
-		if c.IsSlow(progress, time.Hour, 0) {
-			t.Error("slow before anything is known of the line")
-		}
+		assert.True(t, !c.IsSlow(progress, time.Hour, 0), "slow before anything is known of the line")
 		go func() {
 			for at := 2 * time.Second; at < 15*time.Second; at += time.Second {
 				time.Sleep(time.Second)
@@ -198,8 +195,6 @@ func TestBrokenOff(t *testing.T) {
 		r.Progress = progress
 		_, err := c.Do(ctx, r)
 		wantKind(t, err, KindTooSlow)
-		if c.IsSlow(progress, time.Hour, 0) {
-			t.Error("slow after its end")
-		}
+		assert.True(t, !c.IsSlow(progress, time.Hour, 0), "slow after its end")
 	})
 }

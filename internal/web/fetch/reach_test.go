@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -24,16 +25,12 @@ func TestReach(t *testing.T) {
 	free := []string{"1.1.1.1", "93.184.216.34", "::ffff:93.184.216.34", "2606:4700:4700::1111", "168.63.129.17"}
 	public := newReach(DefaultOptions())
 	for _, a := range blocked {
-		if err := public.checkAddr(netip.MustParseAddr(a)); !errors.Is(err, errBlocked) {
-			t.Errorf("%s may be reached: %v", a, err)
-		}
+		assert.Is(t, public.checkAddr(netip.MustParseAddr(a)), errBlocked, a, "may be reached")
 	}
 	for _, a := range free {
 		must.Do(t, public.checkAddr(netip.MustParseAddr(a)))
 	}
-	if public.checkAddr(netip.Addr{}) == nil {
-		t.Error("no address may be reached")
-	}
+	assert.True(t, public.checkAddr(netip.Addr{}) != nil, "no address may be reached")
 }
 
 func TestReachOptions(t *testing.T) {
@@ -59,9 +56,7 @@ func TestReachOptions(t *testing.T) {
 		{private, "224.0.0.1:80", false}, {private, "0.0.0.0:80", false}, {private, "8.8.8.8:0", false},
 	}
 	for _, tt := range tests {
-		if err := tt.r.check(netip.MustParseAddrPort(tt.addr)); (err == nil) != tt.want {
-			t.Errorf("%s: %v, want allowed %v", tt.addr, err, tt.want)
-		}
+		assert.Equal(t, (tt.r.check(netip.MustParseAddrPort(tt.addr)) == nil), tt.want, tt.addr)
 	}
 }
 
@@ -71,13 +66,9 @@ func TestDialerChecksWhatIsDialled(t *testing.T) {
 	w := newWatch(t.Context(), time.Minute, nil, time.Now)
 	defer w.stop()
 	d, err := newDialer(quick(), newReach(DefaultOptions()), nil, time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	_, _, err = d.dial(w, connKey{scheme: "http", host: "site.test", port: s.port(), addr: loopback}, true)
-	if !errors.Is(err, errBlocked) || s.accepted() != 0 {
-		t.Errorf("error %v, %d connections", err, s.accepted())
-	}
+	assert.True(t, errors.Is(err, errBlocked) && s.accepted() == 0, "error %v, %d connections", err, s.accepted())
 	if kind, _ := w.classify(err); kind != KindBlockedAddress {
 		t.Errorf("kind %v", kind)
 	}
@@ -85,9 +76,7 @@ func TestDialerChecksWhatIsDialled(t *testing.T) {
 
 // Ports of other protocols are refused unless fetch.ports names them.
 func TestBadPorts(t *testing.T) {
-	if !slices.IsSorted(badPorts()) {
-		t.Fatal("the ports are not in order")
-	}
+	must.True(t, slices.IsSorted(badPorts()), "the ports are not in order")
 	usual, chosen := newReach(quick()), newReach(quick(func(o *Options) { o.Ports = []uint16{80, 25} }))
 	for port, want := range map[uint16][2]bool{
 		80: {true, true}, 443: {true, false}, 8080: {true, false}, 25: {false, true}, 22: {false, false},
@@ -102,7 +91,5 @@ func TestBadPorts(t *testing.T) {
 	}
 	c := newClient(t, quick())
 	_, err := c.Do(t.Context(), Request{URL: parseURL(t, "http://site.test:25/"), Address: loopback})
-	if e := wantKind(t, err, KindBlockedAddress); e.Sent {
-		t.Error("sent")
-	}
+	assert.True(t, !wantKind(t, err, KindBlockedAddress).Sent, "sent")
 }

@@ -23,6 +23,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -146,16 +147,12 @@ func TestRealCutOff(t *testing.T) {
 			until := func(done func() bool) {
 				t.Helper()
 				for end := time.Now().Add(time.Minute); !done(); time.Sleep(100 * time.Millisecond) {
-					if time.Now().After(end) {
-						t.Fatal("the server does not answer, or something is not delivered")
-					}
+					must.True(t, !time.Now().After(end), "the server does not answer, or something is not delivered")
 				}
 			}
 			until(func() bool { return get("/before") == nil })
 			m.link("down")
-			if e := wantKind(t, get("/cut"), KindHeaderTimeout); !e.Sent {
-				t.Error("nothing was sent on the connection")
-			}
+			assert.True(t, wantKind(t, get("/cut"), KindHeaderTimeout).Sent, "nothing was sent on the connection")
 			m.link("up")
 			until(func() bool { return get("/after") == nil && !m.unsent() })
 			if got, _ := seen.Load("/after"); got != strings.TrimSuffix(proto, " over TLS") {

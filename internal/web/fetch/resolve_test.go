@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/net/dns/dnsmessage"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -229,12 +230,8 @@ func TestResolve(t *testing.T) {
 			for _, a := range tt.addrs {
 				want = append(want, netip.MustParseAddr(a))
 			}
-			if !slices.Equal(res.Addrs, want) {
-				t.Errorf("addresses %v, want %v", res.Addrs, want)
-			}
-			if tt.host != "localhost" && res.TTL != tt.ttl {
-				t.Errorf("TTL %v, want %v", res.TTL, tt.ttl)
-			}
+			assert.Slice(t, res.Addrs, want, "addresses")
+			assert.True(t, tt.host == "localhost" || res.TTL == tt.ttl, "TTL %v, want %v", res.TTL, tt.ttl)
 		})
 	}
 	for range 2 { // from the name server, and from the cache
@@ -259,9 +256,7 @@ func TestResolveQueriesTheNameItself(t *testing.T) {
 		wantKind(t, err, KindDNSNotFound)
 		ns.mu.Lock()
 		for _, query := range ns.queries {
-			if query != strings.TrimSuffix(host, ".")+" udp" {
-				t.Errorf("%s: query for %q", host, query)
-			}
+			assert.Equal(t, query, strings.TrimSuffix(host, ".")+" udp", host, "query for")
 		}
 		ns.queries = nil
 		ns.mu.Unlock()
@@ -271,9 +266,7 @@ func TestResolveQueriesTheNameItself(t *testing.T) {
 // The machine that runs a test may have no search list.
 func TestNamesAreAbsolute(t *testing.T) {
 	for host, want := range map[string]string{"wiki": "wiki.", "wiki.": "wiki.", "a.b": "a.b.", "a.b.": "a.b."} {
-		if got := absolute(host); got != want {
-			t.Errorf("%s is queried as %q, want %q", host, got, want)
-		}
+		assert.Equal(t, absolute(host), want, host, "is queried as")
 	}
 }
 
@@ -302,15 +295,11 @@ func TestPinnedAddressIsCheckedAgain(t *testing.T) {
 	s := serve(t, answer(okEmpty))
 	for _, address := range []string{"127.0.0.1", "::ffff:127.0.0.1", "0.0.0.0", "10.0.0.1", "fe80::1%eth0"} {
 		_, err := c.Do(context.Background(), Request{URL: s.url(t, "/"), Address: netip.MustParseAddr(address)})
-		if e := wantKind(t, err, KindBlockedAddress); e.Sent {
-			t.Errorf("%s: sent", address)
-		}
+		assert.True(t, !wantKind(t, err, KindBlockedAddress).Sent, "%s: sent", address)
 	}
 	_, err := c.Do(context.Background(), Request{URL: s.url(t, "/")})
 	wantKind(t, err, KindBlockedAddress)
-	if s.accepted() != 0 {
-		t.Error("a blocked address was dialled")
-	}
+	assert.Equal(t, s.accepted(), 0, "a blocked address was dialled")
 }
 
 // TestRecordsOffTheChain: records of names that no CNAME leads to from the name that was looked up give
@@ -378,9 +367,8 @@ func TestKnown(t *testing.T) {
 	} {
 		res, err, known := c.Known(host, false)
 		usable := len(res.Addrs) == 1 && res.TTL > 0
-		if known != want.known || (err == nil) != (want.kind == 0) || known && err == nil && !usable {
-			t.Errorf("%s: %+v, %v, known: %t", host, res, err, known)
-		}
+		assert.True(t, known == want.known && (err == nil) == (want.kind == 0) && (!known || err != nil || usable),
+			"%s: %+v, %v, known: %t", host, res, err, known)
 		if err != nil {
 			wantKind(t, err, want.kind)
 		}
@@ -407,8 +395,6 @@ func TestAbsenceHolds(t *testing.T) {
 	for seconds, want := range map[uint32]time.Duration{0: 0, 1: minTTL, 60: time.Minute, 86400: maxAbsence} {
 		var r ttlRecord
 		r.addMessage(absent(seconds, dnsmessage.RCodeNameError))
-		if got := r.absence(); got != want {
-			t.Errorf("%d s of absence: %v, want %v", seconds, got, want)
-		}
+		assert.Equal(t, r.absence(), want, seconds, "s of absence")
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -33,9 +34,8 @@ func TestConnectionsAreReused(t *testing.T) {
 	for range 5 {
 		must.Get(get(t, c, s))(t)
 	}
-	if s.accepted() != 1 || requests.Load() != 5 {
-		t.Errorf("%d connections for %d requests", s.accepted(), requests.Load())
-	}
+	assert.True(t, s.accepted() == 1 && requests.Load() == 5, "%d connections for %d requests", s.accepted(),
+		requests.Load())
 	c.pool.mu.Lock()
 	defer c.pool.mu.Unlock()
 	for e := c.pool.fresh.conns.Front(); e != nil; e = e.Next() {
@@ -65,12 +65,8 @@ func TestNoSecondSendOnAReusedConnection(t *testing.T) {
 			c := newClient(t, quick())
 			must.Get(get(t, c, s))(t)
 			_, err := get(t, c, s)
-			if e := wantKind(t, err, KindLostOnReuse); !e.Sent {
-				t.Error("the request had been sent")
-			}
-			if n := requests.Load(); n != 2 {
-				t.Errorf("the server saw %d requests, want 2", n)
-			}
+			assert.True(t, wantKind(t, err, KindLostOnReuse).Sent, "the request had been sent")
+			assert.Equal(t, requests.Load(), 2, "the server saw requests")
 		})
 	}
 }
@@ -109,9 +105,7 @@ func TestNoReuse(t *testing.T) {
 	for n := range maxMemory + 10 {
 		c.pool.broke(connKey{host: fmt.Sprint(n)}, now)
 	}
-	if n := len(c.pool.noReuse.until); n > maxMemory {
-		t.Errorf("%d hosts are remembered, want %d at most", n, maxMemory)
-	}
+	assert.AtMost(t, len(c.pool.noReuse.until), maxMemory, "hosts are remembered at most")
 }
 
 // The client notices that the server closed an idle connection before it sends anything on it.
@@ -133,9 +127,7 @@ func TestClosedIdleConnectionIsReplaced(t *testing.T) {
 			}
 		}
 	}
-	if s.accepted() != 3 {
-		t.Errorf("%d connections, want 3", s.accepted())
-	}
+	assert.Equal(t, s.accepted(), 3, "connections")
 }
 
 // Unsolicited bytes must not become the response to the next request.
@@ -144,13 +136,9 @@ func TestUnsolicitedBytesAreNoAnswer(t *testing.T) {
 	c := newClient(t, quick())
 	for range 2 {
 		r, err := get(t, c, s)
-		if err != nil || r.Body.Size() != 0 {
-			t.Fatalf("body of %d bytes, %v", r.Body.Size(), err)
-		}
+		must.True(t, err == nil && r.Body.Size() == 0, "body of %d bytes, %v", r.Body.Size(), err)
 	}
-	if s.accepted() != 2 {
-		t.Errorf("%d connections, want 2", s.accepted())
-	}
+	assert.Equal(t, s.accepted(), 2, "connections")
 }
 
 func TestConnectionsThatMayNotBeReused(t *testing.T) {
@@ -167,9 +155,7 @@ func TestConnectionsThatMayNotBeReused(t *testing.T) {
 			})
 			c := newClient(t, quick())
 			must.Get(get(t, c, s))(t)
-			if n := c.pool.len(); n != 0 {
-				t.Errorf("%d idle connections", n)
-			}
+			assert.Equal(t, c.pool.len(), 0, "idle connections")
 		})
 	}
 }
@@ -184,14 +170,11 @@ func TestAddressIsPinned(t *testing.T) {
 		for _, address := range []string{"127.0.0.1", "127.0.0.2", "::ffff:127.0.0.2"} {
 			addr := netip.MustParseAddr(address)
 			r := must.Get(c.Do(context.Background(), Request{URL: a.url(t, "/"), Address: addr}))(t)
-			if r.RemoteAddr.Addr() != addr.Unmap() {
-				t.Errorf("fetched from %v, want %v", r.RemoteAddr, addr)
-			}
+			assert.Equal(t, r.RemoteAddr.Addr(), addr.Unmap(), "fetched from", r.RemoteAddr, addr)
 		}
 	}
-	if first.Load() != 2 || second.Load() != 4 || a.accepted() != 1 || b.accepted() != 1 {
-		t.Errorf("requests %d and %d on %d and %d connections", first.Load(), second.Load(), a.accepted(), b.accepted())
-	}
+	assert.True(t, first.Load() == 2 && second.Load() == 4 && a.accepted() == 1 && b.accepted() == 1,
+		"requests %d and %d on %d and %d connections", first.Load(), second.Load(), a.accepted(), b.accepted())
 }
 
 // The address stays, the name changes: TLS was checked for the other name.
@@ -203,9 +186,7 @@ func TestConnectionsBelongToOneName(t *testing.T) {
 		u := parseURL(t, fmt.Sprintf("http://%s:%d/", host, s.port()))
 		must.Get(c.Do(context.Background(), Request{URL: u, Address: loopback}))(t)
 	}
-	if s.accepted() != 2 {
-		t.Errorf("%d connections, want 2", s.accepted())
-	}
+	assert.Equal(t, s.accepted(), 2, "connections")
 }
 
 func TestIdleConnectionsAreBounded(t *testing.T) {
@@ -230,9 +211,7 @@ func TestIdleConnectionsAreBounded(t *testing.T) {
 	for i, host := range hosts {
 		request(host)
 		request(host) // which finds its connection, however many there are
-		if s.accepted() != i+1 {
-			t.Fatalf("%d connections to %d hosts", s.accepted(), i+1)
-		}
+		must.True(t, s.accepted() == i+1, "%d connections to %d hosts", s.accepted(), i+1)
 		want := host
 		switch first := hosts[replaceOneOf]; {
 		case i > replaceOneOf:
@@ -240,9 +219,7 @@ func TestIdleConnectionsAreBounded(t *testing.T) {
 		case i > 0:
 			want = "a " + host
 		}
-		if got := idle(); got != want {
-			t.Errorf("after host %s: the connections of %q are idle, want those of %q", host, got, want)
-		}
+		assert.Equal(t, idle(), want, "after host", host, "the connections of are idle")
 	}
 }
 
@@ -265,24 +242,20 @@ func TestWeights(t *testing.T) {
 				}
 			}
 		}
-		if taken > most || taken != p.fresh.weight+p.kept.weight || p.fresh.weight > most/freshOneOf {
-			t.Fatalf("connections with %d places: %d among the newest, %d others", taken, p.fresh.weight, p.kept.weight)
-		}
+		must.True(t, taken <= most && taken == p.fresh.weight+p.kept.weight && p.fresh.weight <= most/freshOneOf,
+			"connections with %d places: %d among the newest, %d others", taken, p.fresh.weight, p.kept.weight)
 		if random.IntN(3) == 0 {
 			p.pop(c.key)
 		}
 	}
-	if n := p.fresh.weight + p.kept.weight; n < most-2 {
-		t.Errorf("%d places are taken of %d", n, most)
-	}
+	assert.AtLeast(t, p.fresh.weight+p.kept.weight, most-2, "places are taken of", most)
 	for _, conns := range p.idle {
 		for _, c := range slices.Clone(conns) {
 			p.removeLocked(c)
 		}
 	}
-	if p.len() != 0 || p.fresh.weight != 0 || p.kept.weight != 0 {
-		t.Errorf("%d connections are left, with %d and %d places", p.len(), p.fresh.weight, p.kept.weight)
-	}
+	assert.True(t, p.len() == 0 && p.fresh.weight == 0 && p.kept.weight == 0,
+		"%d connections are left, with %d and %d places", p.len(), p.fresh.weight, p.kept.weight)
 }
 
 // TestHostsInTurnReuseConnections: with more hosts in turn than idle connections, those that are
@@ -301,16 +274,12 @@ func TestHostsInTurnReuseConnections(t *testing.T) {
 	for range rounds {
 		visit(0)
 	}
-	if most := hosts*rounds - room*rounds/2; s.accepted() > most {
-		t.Errorf("%d connections for %d requests, want %d at most", s.accepted(), hosts*rounds, most)
-	}
+	assert.AtMost(t, s.accepted(), hosts*rounds-room*rounds/2, "connections for", hosts*rounds, "requests at most")
 	before := s.accepted()
 	for range rounds { // other hosts
 		visit(hosts)
 	}
-	if most := hosts*rounds - room*rounds/2; s.accepted()-before > most {
-		t.Errorf("%d connections after the hosts changed, want %d at most", s.accepted()-before, most)
-	}
+	assert.AtMost(t, s.accepted()-before, hosts*rounds-room*rounds/2, "connections after the hosts changed at most")
 }
 
 func TestIdleConnectionsExpire(t *testing.T) {
@@ -353,10 +322,6 @@ func TestCloseWhileBusy(t *testing.T) {
 	<-received
 	c.Close()
 	close(proceed)
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
-	if c.pool.len() != 0 {
-		t.Error("a closed client keeps no connection")
-	}
+	assert.NoError(t, <-done)
+	assert.Equal(t, c.pool.len(), 0, "a closed client keeps no connection")
 }

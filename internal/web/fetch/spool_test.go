@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/spool"
 )
@@ -22,9 +23,7 @@ func newSpool(t testing.TB, above, budget int64) *spool.Pool {
 	t.Helper()
 	p := must.Get(spool.Open(spool.Options{Dir: t.TempDir(), Above: above, Budget: budget}))(t)
 	t.Cleanup(func() {
-		if p.Held() != 0 || p.Files() != 0 {
-			t.Errorf("%d bytes and %d files are still held", p.Held(), p.Files())
-		}
+		assert.True(t, p.Held() == 0 && p.Files() == 0, "%d bytes and %d files are still held", p.Held(), p.Files())
 	})
 	return p
 }
@@ -69,9 +68,7 @@ func TestLargeBodiesAreInFiles(t *testing.T) {
 			if _, in := r.Body.Bytes(); in != tt.inMemory {
 				t.Errorf("in memory: %v", in)
 			}
-			if pool.Held() > tt.budget {
-				t.Errorf("%d bytes held of %d", pool.Held(), tt.budget)
-			}
+			assert.AtMost(t, pool.Held(), tt.budget, "bytes held of")
 			if got := text(t, r); got != page[:tt.size] || r.Truncated != (tt.size < len(page)) {
 				t.Errorf("%d bytes, truncated %v", len(got), r.Truncated)
 			}
@@ -102,19 +99,15 @@ func TestFailedBodies(t *testing.T) {
 				t.Fatalf("%s: no error", name)
 			}
 			var failure *Error
-			if !errors.As(err, &failure) || (failure.Partial != nil) != capture {
-				t.Fatalf("%s: %+v", name, failure)
-			}
+			must.True(t, errors.As(err, &failure) && (failure.Partial != nil) == capture, "%s: %+v", name, failure)
 			if p := failure.Partial; p != nil {
 				received, err := p.Wire.Response.Load(nil, 1<<20)
-				if err != nil || !strings.HasPrefix(tt.answer, string(received)) ||
-					len(received) < min(len(tt.answer), 4<<10) {
-					t.Errorf("%s: kept %d bytes of %d (%v)", name, len(received), len(tt.answer), err)
-				}
-				if !p.Truncated || p.Wire.Truncated == tt.whole || p.Wire.Plain || p.Wire.Chunked != tt.chunked ||
-					p.Status/100 == 0 || p.Start.IsZero() || p.End.Before(p.FirstByte) {
-					t.Errorf("%s: %+v, %+v", name, p, p.Wire)
-				}
+				assert.True(t, err == nil && strings.HasPrefix(tt.answer, string(received)) &&
+					len(received) >= min(len(tt.answer), 4<<10), "%s: kept %d bytes of %d (%v)", name, len(received),
+					len(tt.answer), err)
+				assert.True(t, p.Truncated && p.Wire.Truncated != tt.whole && !p.Wire.Plain &&
+					p.Wire.Chunked == tt.chunked && p.Status/100 != 0 && !p.Start.IsZero() &&
+					!p.End.Before(p.FirstByte), "%s: %+v, %+v", name, p, p.Wire)
 			}
 			must.Do(t, failure.Partial.Close())
 		}
@@ -132,17 +125,13 @@ func TestSpoolWithoutRoom(t *testing.T) {
 		_, err := get(t, newClient(t, quick(func(o *Options) { o.Spool, o.Capture = pool, capture })), s)
 		wantKind(t, err, KindLocal)
 		var full *spool.Error
-		if !errors.As(err, &full) {
-			t.Errorf("error %v does not say that it is the spool's", err)
-		}
+		assert.True(t, errors.As(err, &full), "error %v does not say that it is the spool's", err)
 		if failure := (*Error)(nil); errors.As(err, &failure) && failure.Partial != nil {
 			t.Error("the start of the response is kept, as if the server had broken off")
 			_ = failure.Partial.Close()
 		}
 	}
-	if pool.Held() != 0 {
-		t.Errorf("%d bytes held", pool.Held())
-	}
+	assert.Equal(t, pool.Held(), 0, "bytes held")
 }
 
 // Wire has what the two sides exchanged, byte for byte, on a reused connection too.
@@ -176,33 +165,21 @@ func TestCapture(t *testing.T) {
 		r := must.Get(c.Do(context.Background(), Request{URL: s.url(t, "/"), Address: loopback, ETag: `"x"`}))(t)
 		sent, err := r.Wire.Request.Load(nil, 1<<20)
 		received, err2 := r.Wire.Response.Load(nil, 1<<20)
-		if err != nil || err2 != nil {
-			t.Fatal(err, err2)
-		}
+		must.True(t, err == nil && err2 == nil, "%v %v", err, err2)
 		mu.Lock()
-		if string(sent) != heads[i] {
-			t.Errorf("%d: request %q, the server saw %q", i, sent, heads[i])
-		}
+		assert.Equal(t, string(sent), heads[i], i, "request", sent, "the server saw")
 		mu.Unlock()
-		if string(received) != want || r.Wire.Truncated {
-			t.Errorf("%d: %d bytes %.200q, the server sent %d bytes %.200q", i, len(received), received,
-				len(want), want)
-		}
+		assert.True(t, string(received) == want && !r.Wire.Truncated,
+			"%d: %d bytes %.200q, the server sent %d bytes %.200q", i, len(received), received, len(want), want)
 		body, err := r.Body.Load(nil, 1<<20)
 		_, payload, _ := bytes.Cut(received, []byte("\r\n\r\n"))
-		if r.Wire.Chunked != (i == 1) {
-			t.Errorf("%d: chunked is %t", i, r.Wire.Chunked)
-		}
-		if r.Wire.Plain != (r.Wire.Chunked || bytes.Equal(body, payload)) || err != nil {
-			t.Errorf("%d: plain is %t, but the body has %d bytes, the payload %d; %v", i, r.Wire.Plain, len(body),
-				len(payload),
-				err)
-		}
+		assert.Equal(t, r.Wire.Chunked, (i == 1), i, "chunked")
+		assert.True(t, r.Wire.Plain == (r.Wire.Chunked || bytes.Equal(body, payload)) && err == nil,
+			"%d: plain is %t, but the body has %d bytes, the payload %d; %v", i, r.Wire.Plain, len(body), len(payload),
+			err)
 		must.Do(t, r.Close())
 	}
-	if s.accepted() != 1 {
-		t.Errorf("%d connections, want 1", s.accepted())
-	}
+	assert.Equal(t, s.accepted(), 1, "connections")
 }
 
 // The capture of a response is bounded by the bounds of header and body, whatever its framing.
@@ -225,9 +202,7 @@ func TestCaptureIsBounded(t *testing.T) {
 			if n := r.Wire.Response.Size(); n < 50_000 || n > 101_024 || !r.Wire.Truncated || !r.Truncated {
 				t.Errorf("%d bytes, truncated %v", n, r.Wire.Truncated)
 			}
-			if head := string(r.Wire.Response.Head(15)); head != "HTTP/1.1 200 OK" {
-				t.Errorf("begins with %q", head)
-			}
+			assert.Equal(t, string(r.Wire.Response.Head(15)), "HTTP/1.1 200 OK", "begins with")
 		})
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -64,18 +65,13 @@ func TestTLS(t *testing.T) {
 						port)), Address: loopback, ETag: `"e"`}))(t)
 				want := fmt.Sprintf("/a%%2f?b|c example.com:%d example.com amble-test/1 (+https://amble.test/) \"e\"",
 					port)
-				if text(t, r) != want || r.Proto != tt.proto {
-					t.Errorf("%s body %q, want %q", r.Proto, text(t, r), want)
-				}
-				if r.WireBytes == 0 || r.FirstByte.Before(r.Start) {
-					t.Errorf("%+v", r)
-				}
+				assert.True(t, text(t, r) == want && r.Proto == tt.proto, "%s body %q, want %q", r.Proto, text(t, r),
+					want)
+				assert.True(t, r.WireBytes != 0 && !r.FirstByte.Before(r.Start), "%+v", r)
 			}
 			n := 0
 			clients.Range(func(any, any) bool { n++; return true })
-			if n != 1 {
-				t.Errorf("%d connections, want 1", n)
-			}
+			assert.Equal(t, n, 1, "connections")
 		})
 	}
 }
@@ -113,9 +109,7 @@ func TestTLSFailures(t *testing.T) {
 	})
 	t.Run("stalls", func(t *testing.T) {
 		_, err := getTLS(t, newClient(t, quick(short(impatient))), "example.com", int(serve(t, stall).port()), "/")
-		if e := wantKind(t, err, KindTLSTimeout); e.Sent {
-			t.Error("nothing had been sent")
-		}
+		assert.True(t, !wantKind(t, err, KindTLSTimeout).Sent, "nothing had been sent")
 	})
 	t.Run("speaks HTTP", func(t *testing.T) {
 		plain := serve(t, func(c net.Conn, r *bufio.Reader) {
@@ -230,9 +224,7 @@ func TestHostileHTTP2(t *testing.T) {
 			}
 		}))
 		r, err := getTLS(t, newClient(t, quick(trust)), "example.com", securePort(s.Listener), "/")
-		if err != nil || !r.Truncated || r.Body.Size() != 1<<20 {
-			t.Errorf("%v", err)
-		}
+		assert.True(t, err == nil && r.Truncated && r.Body.Size() == 1<<20, "%v", err)
 	})
 	t.Run("body stalls", func(t *testing.T) {
 		s, trust := secure(t, true, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -252,8 +244,6 @@ func TestHostileHTTP2(t *testing.T) {
 		}))
 		_, err := getTLS(t, newClient(t, quick(trust)), "example.com", securePort(s.Listener), "/")
 		e, _ := err.(*Error)
-		if e == nil || !e.Kind.Temporary() {
-			t.Errorf("error %v", err)
-		}
+		assert.True(t, e != nil && e.Kind.Temporary(), "error %v", err)
 	})
 }

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
 )
 
 func TestLinks(t *testing.T) {
@@ -21,9 +23,7 @@ func TestLinks(t *testing.T) {
 		{[]string{`x<a>; rel = "up"`}, []string{"a"}},
 		{[]string{strings.Repeat("<a>;rel=up,", 10_000), "<b>;rel=up"}, slices.Repeat([]string{"a"}, 8)},
 	} {
-		if got := Links(tt.lines, "up", 8); !slices.Equal(got, tt.want) {
-			t.Errorf("%.60q: %q, want %q", tt.lines, got, tt.want)
-		}
+		assert.Slice(t, Links(tt.lines, "up", 8), tt.want, tt.lines)
 	}
 }
 
@@ -35,16 +35,10 @@ func FuzzLinks(f *testing.F) {
 	f.Fuzz(func(t *testing.T, line string) {
 		targets := Links([]string{line}, "up", 1000)
 		for _, target := range targets {
-			if !strings.Contains(line, "<"+target+">") {
-				t.Errorf("%q is no target in %q", target, line)
-			}
+			assert.Contains(t, line, "<"+target+">", target, "is no target in")
 		}
-		if more := Links([]string{"<z>; rel=up, " + line}, "up", 1001); !slices.Equal(more,
-			append([]string{"z"}, targets...)) {
-			t.Errorf("%q: %q, and behind another link %q", line, targets, more)
-		}
-		if len(targets) > 0 && !strings.Contains(strings.ToLower(line), "up") {
-			t.Errorf("%q has %q", line, targets)
-		}
+		assert.Slice(t, Links([]string{"<z>; rel=up, " + line}, "up", 1001), append([]string{"z"}, targets...), line,
+			targets, "and behind another link")
+		assert.True(t, len(targets) == 0 || strings.Contains(strings.ToLower(line), "up"), "%q has %q", line, targets)
 	})
 }

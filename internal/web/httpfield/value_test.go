@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 func TestRetryAfter(t *testing.T) {
@@ -64,9 +67,7 @@ func TestRetryAfter(t *testing.T) {
 	}
 	for _, tt := range tests {
 		got, ok := RetryAfter(tt.value, now)
-		if got != tt.want || ok != tt.ok {
-			t.Errorf("%.60q: %v %v, want %v %v", tt.value, got, ok, tt.want, tt.ok)
-		}
+		assert.True(t, got == tt.want && ok == tt.ok, "%.60q: %v %v, want %v %v", tt.value, got, ok, tt.want, tt.ok)
 	}
 }
 
@@ -78,9 +79,7 @@ func FuzzRetryAfter(f *testing.F) {
 	f.Fuzz(func(t *testing.T, value string, seconds int64) {
 		now := time.Unix(seconds%(1<<36), 0)
 		d, ok := RetryAfter(value, now)
-		if d < 0 || !ok && d != 0 {
-			t.Fatalf("%q at %v: %v %v", value, now, d, ok)
-		}
+		must.True(t, d >= 0 && (ok || d == 0), "%q at %v: %v %v", value, now, d, ok)
 		h := http.Header{"Retry-After": {value, "60"}, "Expires": {value, "0"}, "Content-Type": {value, "text/html"},
 			"Location": {value, "/"}}
 		Settle(h, now)
@@ -97,9 +96,7 @@ func TestIsRedirect(t *testing.T) {
 			got = append(got, status)
 		}
 	}
-	if !slices.Equal(got, []int{301, 302, 303, 307, 308}) {
-		t.Error(got)
-	}
+	assert.Slice(t, got, []int{301, 302, 303, 307, 308})
 }
 
 // The strictest line counts, in any order of the lines.

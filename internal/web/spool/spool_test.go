@@ -14,6 +14,7 @@ import (
 	"testing/iotest"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -33,9 +34,7 @@ func random(n int) []byte {
 // check reads c with every method.
 func check(t *testing.T, c *Content, want []byte) {
 	t.Helper()
-	if c.Size() != int64(len(want)) {
-		t.Fatalf("size %d, want %d", c.Size(), len(want))
-	}
+	must.True(t, c.Size() == int64(len(want)), "size %d, want %d", c.Size(), len(want))
 	if got, err := io.ReadAll(c.NewReader()); err != nil || !bytes.Equal(got, want) {
 		t.Errorf("reader: %d bytes, %v", len(got), err)
 	}
@@ -45,9 +44,8 @@ func check(t *testing.T, c *Content, want []byte) {
 	}
 	for _, n := range []int{0, 1, HeadBytes, HeadBytes + 1, len(want), len(want) + 1} {
 		got, err := c.Load(make([]byte, 7), int64(n))
-		if err != nil || !bytes.Equal(got, want[:min(n, len(want))]) {
-			t.Errorf("Load %d: %d bytes, %v", n, len(got), err)
-		}
+		assert.True(t, err == nil && bytes.Equal(got, want[:min(n, len(want))]), "Load %d: %d bytes, %v", n, len(got),
+			err)
 		if head := c.Head(n); !bytes.Equal(head, want[:min(n, len(want), HeadBytes)]) {
 			t.Errorf("Head %d: %d bytes", n, len(head))
 		}
@@ -107,9 +105,8 @@ func TestContentIsWhatWasWritten(t *testing.T) {
 						t.Errorf("%d bytes held of %d", p.Held(), p.o.Budget)
 					}
 					must.Do(t, c.Close())
-					if p.Held() != 0 || p.Files() != 0 {
-						t.Errorf("%s: %d bytes, %d files left", name, p.Held(), p.Files())
-					}
+					assert.True(t, p.Held() == 0 && p.Files() == 0, "%s: %d bytes, %d files left", name, p.Held(),
+						p.Files())
 				}
 			}
 		}
@@ -154,9 +151,7 @@ func TestBudgetIsShared(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if p.Held() != 0 || p.Files() != 0 {
-		t.Errorf("%d bytes, %d files left", p.Held(), p.Files())
-	}
+	assert.True(t, p.Held() == 0 && p.Files() == 0, "%d bytes, %d files left", p.Held(), p.Files())
 }
 
 // Files have no name while they are in use, and Open removes those of an earlier process.
@@ -170,9 +165,7 @@ func TestDirectoryIsEmpty(t *testing.T) {
 	must.Get(io.Copy(w, strings.NewReader("hello")))(t)
 	defer w.Discard()
 	left, err := os.ReadDir(dir)
-	if err != nil || len(left) != 1 || left[0].Name() != "notes.txt" {
-		t.Errorf("%v, %v", left, err)
-	}
+	assert.True(t, err == nil && len(left) == 1 && left[0].Name() == "notes.txt", "%v, %v", left, err)
 }
 
 func TestErrors(t *testing.T) {
@@ -197,16 +190,10 @@ func TestErrors(t *testing.T) {
 	}
 	c := w.Content()
 	must.Do(t, errors.Join(c.Close(), (*Content)(nil).Close()))
-	if err := c.Close(); err != errClosed {
-		t.Errorf("second close: %v", err)
-	}
-	if p.Held() != 0 {
-		t.Errorf("%d bytes held", p.Held())
-	}
+	assert.Equal(t, c.Close(), errClosed, "second close")
+	assert.Equal(t, p.Held(), 0, "bytes held")
 	for _, o := range []Options{{Above: 1 << 20}, {Dir: "x", Above: 1}, {Dir: "x", Above: 1 << 20, Budget: -1}} {
-		if o.Validate() == nil {
-			t.Errorf("%+v is allowed", o)
-		}
+		assert.True(t, o.Validate() != nil, "%+v is allowed", o)
 	}
 }
 
@@ -237,9 +224,7 @@ func TestMemoryIsUsedAgain(t *testing.T) {
 		}
 		must.Do(t, c.Close())
 	}
-	if p.Held() != 0 {
-		t.Errorf("%d bytes held", p.Held())
-	}
+	assert.Equal(t, p.Held(), 0, "bytes held")
 	again := 0
 	var last *byte
 	for range 100 {
@@ -295,18 +280,12 @@ func TestRoomForDecoders(t *testing.T) {
 		go func() { got <- hold(50) }()
 		waits(2 + i)
 	}
-	if p.Held() != 300 {
-		t.Errorf("%d bytes held, want 300", p.Held())
-	}
+	assert.Equal(t, p.Held(), 300, "bytes held")
 	cancel()
-	if err := <-errs; !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v", err)
-	}
+	assert.Is(t, <-errs, context.Canceled, "error")
 	first()
 	second, third := <-got, <-got
-	if p.Held() != 100 {
-		t.Errorf("%d bytes held, want 100", p.Held())
-	}
+	assert.Equal(t, p.Held(), 100, "bytes held")
 	w := p.NewWriter(1)
 	_, _ = w.Write(random(10))
 	if c := w.Content(); c.file == nil {
@@ -321,9 +300,8 @@ func TestRoomForDecoders(t *testing.T) {
 	} else {
 		release()
 	}
-	if p.Held() != 0 || p.rooms.holders != 0 || p.rooms.queue.Len() != 0 {
-		t.Errorf("%d bytes held by %d", p.Held(), p.rooms.holders)
-	}
+	assert.True(t, p.Held() == 0 && p.rooms.holders == 0 && p.rooms.queue.Len() == 0, "%d bytes held by %d", p.Held(),
+		p.rooms.holders)
 }
 
 // Many goroutines that hold contents and need room never wait for one another for ever.
@@ -350,7 +328,5 @@ func TestRoomEndsInNoDeadlock(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if p.Held() != 0 || p.Files() != 0 {
-		t.Errorf("%d bytes, %d files left", p.Held(), p.Files())
-	}
+	assert.True(t, p.Held() == 0 && p.Files() == 0, "%d bytes, %d files left", p.Held(), p.Files())
 }

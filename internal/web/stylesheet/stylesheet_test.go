@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // TestEach has the references of style sheets with their kinds and the numbers of their rules.
@@ -23,9 +26,7 @@ d`: `other ab)/ 0, other "cd 0`,
 		Each([]byte(text), func(r Reference) {
 			got = append(got, fmt.Sprintf("%s %s %d", []string{"other", "import", "font"}[r.Kind], r.Text, r.Rule))
 		})
-		if all := strings.Join(got, ", "); all != want {
-			t.Errorf("%s\n got %s\nwant %s", text, all, want)
-		}
+		assert.Equal(t, strings.Join(got, ", "), want, text)
 	}
 }
 
@@ -40,9 +41,7 @@ func FuzzRewrite(f *testing.F) {
 		var before, after, again []string
 		var rest strings.Builder
 		scan([]byte(text), func(raw []byte, r *Reference) { rest.Write(raw) })
-		if rest.String() != text {
-			t.Fatalf("the parts of %q are %q", text, rest.String())
-		}
+		must.True(t, rest.String() == text, "the parts of %q are %q", text, rest.String())
 		out := Rewrite([]byte(text), func(r Reference) string {
 			before = append(before, r.Text)
 			return "x\\\"\n" + r.Text
@@ -51,8 +50,7 @@ func FuzzRewrite(f *testing.F) {
 		for _, s := range before {
 			again = append(again, "x\\\"\n"+s)
 		}
-		if strings.Join(after, "\x00") != strings.Join(again, "\x00") && !strings.ContainsAny(text, "\x00\r\f") {
-			t.Fatalf("%q was written as %q: %q, want %q", text, out, after, again)
-		}
+		must.True(t, strings.Join(after, "\x00") == strings.Join(again, "\x00") ||
+			strings.ContainsAny(text, "\x00\r\f"), "%q was written as %q: %q, want %q", text, out, after, again)
 	})
 }

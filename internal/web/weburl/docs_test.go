@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -28,9 +29,7 @@ func TestDocumentedExamples(t *testing.T) {
 			checkExample(t, cells)
 		})
 	}
-	if examples < 50 {
-		t.Errorf("only %d examples were found: has the form of the tables changed?", examples)
-	}
+	assert.AtLeast(t, examples, 50, "only examples were found: has the form of the tables changed?")
 }
 
 var codeSpan = regexp.MustCompile("`([^`]*)`")
@@ -43,9 +42,7 @@ func cellsOf(t *testing.T, row string) []string {
 		cell := span[1]
 		if strings.HasPrefix(cell, `"`) {
 			unquoted, err := strconv.Unquote(cell)
-			if err != nil {
-				t.Fatalf("%s: %v", cell, err)
-			}
+			must.Do(t, err, cell)
 			cell = unquoted
 		}
 		cells = append(cells, cell)
@@ -66,9 +63,7 @@ func checkExample(t *testing.T, cells []string) {
 		page := must.Get(Parse(cells[0]))(t)
 		base, cells = page, cells[1:]
 	}
-	if len(cells) != 2 {
-		t.Fatalf("a row with %d cells of code", len(cells))
-	}
+	must.True(t, len(cells) == 2, "a row with %d cells of code", len(cells))
 	u, err := sameAsFull(t, base, cells[0])
 	checkResult(t, u, err, cells[1])
 }

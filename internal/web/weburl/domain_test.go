@@ -3,6 +3,8 @@ package weburl
 import (
 	"slices"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
 )
 
 func TestRegistrableDomain(t *testing.T) {
@@ -23,9 +25,7 @@ func TestRegistrableDomain(t *testing.T) {
 		{"", ""},
 	}
 	for _, test := range tests {
-		if got := RegistrableDomain(test.host); got != test.want {
-			t.Errorf("RegistrableDomain(%q) = %q, want %q", test.host, got, test.want)
-		}
+		assert.Equal(t, RegistrableDomain(test.host), test.want, "RegistrableDomain", test.host)
 	}
 }
 
@@ -45,9 +45,7 @@ func TestReverseHost(t *testing.T) {
 		{"a.3.2.1", "1.2.3.a"},
 	}
 	for _, test := range tests {
-		if got := ReverseHost(test.host); got != test.want {
-			t.Errorf("ReverseHost(%q) = %q, want %q", test.host, got, test.want)
-		}
+		assert.Equal(t, ReverseHost(test.host), test.want, "ReverseHost", test.host)
 	}
 }
 
@@ -58,9 +56,7 @@ func TestReversedHostsOfADomainSortTogether(t *testing.T) {
 	}
 	slices.Sort(hosts)
 	want := []string{"com.example", "com.example.www", "com.example.www.a", "org.example"}
-	if !slices.Equal(hosts, want) {
-		t.Errorf("got %q, want %q", hosts, want)
-	}
+	assert.Slice(t, hosts, want)
 }
 
 func FuzzReverseHost(f *testing.F) {
@@ -68,8 +64,6 @@ func FuzzReverseHost(f *testing.F) {
 		f.Add(test.raw)
 	}
 	f.Fuzz(func(t *testing.T, host string) {
-		if got := ReverseHost(ReverseHost(host)); got != host {
-			t.Errorf("%q reversed twice is %q", host, got)
-		}
+		assert.Equal(t, ReverseHost(ReverseHost(host)), host, "reversed twice")
 	})
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	whatwg "github.com/nlnwa/whatwg-url/url"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 var hostCases = []struct{ raw, want string }{
@@ -170,9 +172,8 @@ func FuzzHost(f *testing.F) {
 			return
 		}
 		theirs, theirErr := whatwg.Parse("http://" + raw + "/")
-		if (err == nil) != (theirErr == nil) {
-			t.Fatalf("%q: host %q, error %v; the library has error %v", raw, host, err, theirErr)
-		}
+		must.True(t, (err == nil) == (theirErr == nil), "%q: host %q, error %v; the library has error %v", raw, host,
+			err, theirErr)
 		if err == nil && host != theirs.Hostname() {
 			t.Fatalf("%q: host %q; the library has %q", raw, host, theirs.Hostname())
 		}

@@ -1,6 +1,10 @@
 package weburl
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
+)
 
 func TestNames(t *testing.T) {
 	host, domain := Names{Name: "a.test"}, Names{Name: "a.test", Below: true}
@@ -11,14 +15,11 @@ func TestNames(t *testing.T) {
 		{"a.test", true, true}, {"www.a.test", false, true}, {"x.y.a.test", false, true}, {"aa.test", false, false},
 		{"a.test.example", false, false}, {"test", false, false}, {"", false, false},
 	} {
-		if host.Has(c.name) != c.host || domain.Has(c.name) != c.domain {
-			t.Errorf("%q: %v, with names below %v", c.name, host.Has(c.name), domain.Has(c.name))
-		}
+		assert.True(t, host.Has(c.name) == c.host && domain.Has(c.name) == c.domain, "%q: %v, with names below %v",
+			c.name, host.Has(c.name), domain.Has(c.name))
 	}
-	if (Names{}).Has("") || (Names{}).In([]byte("a.test")) || !domain.HasURL("http://WWW.a.test./x") ||
-		domain.HasURL("a.test") {
-		t.Error("the empty set, or a URL")
-	}
+	assert.True(t, !(Names{}).Has("") && !(Names{}).In([]byte("a.test")) && domain.HasURL("http://WWW.a.test./x") &&
+		!domain.HasURL("a.test"), "the empty set, or a URL")
 }
 
 func TestNamesIn(t *testing.T) {
@@ -38,7 +39,6 @@ func TestNamesIn(t *testing.T) {
 		}
 	}
 	bücher := Names{Name: "xn--bcher-kva.example"}
-	if !bücher.In([]byte("Sitemap: http://BÜCHER.example/s.xml")) || !bücher.In([]byte("XN--bcher-KVA.example")) {
-		t.Error("a name in one of its forms is not found")
-	}
+	assert.True(t, bücher.In([]byte("Sitemap: http://BÜCHER.example/s.xml")) &&
+		bücher.In([]byte("XN--bcher-KVA.example")), "a name in one of its forms is not found")
 }

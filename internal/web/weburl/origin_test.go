@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -22,21 +23,18 @@ func TestOrigin(t *testing.T) {
 	for _, test := range tests {
 		u := must.Get(Parse(test.raw))(t)
 		origin := u.Origin()
-		if origin != test.want || origin.String() != test.text {
-			t.Errorf("%q has origin %+v, %q; want %+v, %q", test.raw, origin, origin, test.want, test.text)
-		}
+		assert.True(t, origin == test.want && origin.String() == test.text, "%q has origin %+v, %q; want %+v, %q",
+			test.raw, origin, origin, test.want, test.text)
 		robots, err := u.Resolve("/robots.txt")
-		if err != nil || origin.URL("/robots.txt") != robots {
-			t.Errorf("%+v.URL gives %+v, want %+v, error %v", origin, origin.URL("/robots.txt"), robots, err)
-		}
+		assert.True(t, err == nil && origin.URL("/robots.txt") == robots, "%+v.URL gives %+v, want %+v, error %v",
+			origin, origin.URL("/robots.txt"), robots, err)
 	}
 }
 
 func TestZeroOrigin(t *testing.T) {
 	var o Origin
-	if o.String() != "" || o.URL("/robots.txt") != (URL{}) {
-		t.Errorf("the zero origin gives %q and %+v", o, o.URL("/robots.txt"))
-	}
+	assert.True(t, o.String() == "" && o.URL("/robots.txt") == (URL{}), "the zero origin gives %q and %+v", o,
+		o.URL("/robots.txt"))
 }
 
 func TestParseOrigin(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -17,9 +18,7 @@ var sentinels = map[string]error{
 func checkResult(t *testing.T, u URL, err error, want string) {
 	t.Helper()
 	if sentinel, ok := sentinels[want]; ok {
-		if !errors.Is(err, sentinel) || !u.IsZero() {
-			t.Errorf("got %q, error %v; want %s", u, err, want)
-		}
+		assert.True(t, errors.Is(err, sentinel) && u.IsZero(), "got %q, error %v; want %s", u, err, want)
 		return
 	}
 	if err != nil || u.String() != want {
@@ -33,32 +32,18 @@ func checkResult(t *testing.T, u URL, err error, want string) {
 func checkInvariants(t *testing.T, u URL) {
 	t.Helper()
 	text := u.String()
-	if again, err := Parse(text); err != nil || again != u {
-		t.Errorf("Parse(%q) of a canonical form is %+v, error %v; want %+v", text, again, err, u)
-	}
-	if full, err := parseFull(URL{}, text); err != nil || full != u {
-		t.Errorf("the full path makes %+v, error %v, of the canonical form %+v", full, err, u)
-	}
-	if rebuilt := u.Scheme() + "://" + u.HostPort() + u.RequestURI(); rebuilt != text {
-		t.Errorf("the parts of %q make %q", text, rebuilt)
-	}
-	if !strings.HasPrefix(u.HostPort(), u.Host()) || u.Host() == "" || u.Port() == 0 || u.RequestURI()[0] != '/' {
-		t.Errorf("%q has host %q, host and port %q, port %d, request URI %q",
-			text, u.Host(), u.HostPort(), u.Port(), u.RequestURI())
-	}
-	if strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' || r == '#' }) ||
-		len(text) > MaxLength {
-		t.Errorf("%q is no canonical form", text)
-	}
-	if strings.ToLower(u.Host()) != u.Host() || strings.HasSuffix(u.Host(), ".") {
-		t.Errorf("host %q is not canonical", u.Host())
-	}
-	if rebuilt := u.Origin().URL(u.RequestURI()); rebuilt != u {
-		t.Errorf("origin and request URI of %+v make %+v", u, rebuilt)
-	}
-	if origin, err := ParseOrigin(u.Origin().String()); err != nil || origin != u.Origin() {
-		t.Errorf("ParseOrigin(%q) = %+v, error %v", u.Origin(), origin, err)
-	}
+	assert.Returns(Parse(text))(t, u, "Parse", text, "of a canonical form error")
+	assert.Returns(parseFull(URL{}, text))(t, u, "the full path makes error of the canonical form")
+	assert.Equal(t, u.Scheme()+"://"+u.HostPort()+u.RequestURI(), text, "the parts of make")
+	assert.True(t, strings.HasPrefix(u.HostPort(), u.Host()) && u.Host() != "" && u.Port() != 0 &&
+		u.RequestURI()[0] == '/', "%q has host %q, host and port %q, port %d, request URI %q", text, u.Host(),
+		u.HostPort(), u.Port(), u.RequestURI())
+	assert.True(t, !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' || r == '#' }) &&
+		len(text) <= MaxLength, "%q is no canonical form", text)
+	assert.True(t, strings.ToLower(u.Host()) == u.Host() && !strings.HasSuffix(u.Host(), "."),
+		"host %q is not canonical", u.Host())
+	assert.Equal(t, u.Origin().URL(u.RequestURI()), u, "origin and request URI of make")
+	assert.Returns(ParseOrigin(u.Origin().String()))(t, u.Origin(), "ParseOrigin error")
 }
 
 // parseCases are shared by several tests. A want is a canonical form or the name of an error of
@@ -246,9 +231,7 @@ func TestErrorText(t *testing.T) {
 	}
 	for _, test := range tests {
 		_, err := Parse(test.raw)
-		if err == nil || err.Error() != test.want {
-			t.Errorf("got  %v\nwant %s", err, test.want)
-		}
+		assert.True(t, err != nil && err.Error() == test.want, "got  %v\nwant %s", err, test.want)
 	}
 }
 
@@ -265,27 +248,21 @@ func TestPartsOfURL(t *testing.T) {
 	}
 	for _, test := range tests {
 		u := must.Get(Parse(test.raw))(t)
-		if u.Scheme() != test.scheme || u.Host() != test.host || u.HostPort() != test.hostPort ||
-			u.RequestURI() != test.requestURI || u.Port() != test.port {
-			t.Errorf("%q: got %q, %q, %q, %q, %d",
-				test.raw, u.Scheme(), u.Host(), u.HostPort(), u.RequestURI(), u.Port())
-		}
+		assert.True(t, u.Scheme() == test.scheme && u.Host() == test.host && u.HostPort() == test.hostPort &&
+			u.RequestURI() == test.requestURI && u.Port() == test.port, "%q: got %q, %q, %q, %q, %d", test.raw,
+			u.Scheme(), u.Host(), u.HostPort(), u.RequestURI(), u.Port())
 	}
 }
 
 func TestZeroURL(t *testing.T) {
 	var u URL
-	if !u.IsZero() || u.String() != "" || u.Scheme() != "" || u.Host() != "" || u.HostPort() != "" ||
-		u.RequestURI() != "" || u.Port() != 0 || u.Origin() != (Origin{}) {
-		t.Errorf("the zero URL has parts: %+v", u)
-	}
+	assert.True(t, u.IsZero() && u.String() == "" && u.Scheme() == "" && u.Host() == "" && u.HostPort() == "" &&
+		u.RequestURI() == "" && u.Port() == 0 && u.Origin() == (Origin{}), "the zero URL has parts: %+v", u)
 	if v, err := u.Resolve("http://example.com/a"); err != nil || v.String() != "http://example.com/a" {
 		t.Errorf("an absolute reference on the zero URL gives %q, error %v", v, err)
 	}
 	for _, ref := range []string{"", "#a", "?a", "/a", "a", "//example.com/"} {
-		if v, err := u.Resolve(ref); !errors.Is(err, ErrScheme) {
-			t.Errorf("the reference %q on the zero URL gives %q, error %v; want ErrScheme", ref, v, err)
-		}
+		assert.Fails(u.Resolve(ref))(t, ErrScheme, "the reference", ref, "on the zero URL gives error")
 	}
 	if v, err := Parse("http://example.com/"); err != nil || v.IsZero() {
 		t.Errorf("%q is zero, error %v", v, err)
@@ -297,9 +274,7 @@ func TestEqualURLs(t *testing.T) {
 	b, errB := Parse("http://example.com/a")
 	c, errC := Parse("http://example.com/a?")
 	must.Do(t, errors.Join(errA, errB, errC))
-	if a != b || b == c {
-		t.Errorf("want %q == %q and %q != %q", a, b, b, c)
-	}
+	assert.True(t, a == b && b != c, "want %q == %q and %q != %q", a, b, b, c)
 	if seen := map[URL]bool{a: true}; !seen[b] || seen[c] {
 		t.Error("a URL does not work as the key of a map")
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -48,9 +49,8 @@ func sameAsFull(t *testing.T, base URL, ref string) (URL, error) {
 	t.Helper()
 	u, err := base.Resolve(ref)
 	full, fullErr := parseFull(base, ref)
-	if u != full || (err == nil) != (fullErr == nil) {
-		t.Fatalf("%q on %q: got %+v, error %v; the full path has %+v, error %v", ref, base, u, err, full, fullErr)
-	}
+	must.True(t, u == full && (err == nil) == (fullErr == nil),
+		"%q on %q: got %+v, error %v; the full path has %+v, error %v", ref, base, u, err, full, fullErr)
 	checkLibrary(t, base, ref, u)
 	if base.IsZero() {
 		if parsed, parseErr := Parse(ref); parsed != u || (parseErr == nil) != (err == nil) {
@@ -64,9 +64,7 @@ func sameAsFull(t *testing.T, base URL, ref string) (URL, error) {
 				kinds++
 			}
 		}
-		if kinds != 1 {
-			t.Fatalf("%q on %q: the error %v has %d kinds", ref, base, err, kinds)
-		}
+		must.True(t, kinds == 1, "%q on %q: the error %v has %d kinds", ref, base, err, kinds)
 	}
 	return u, err
 }
@@ -146,9 +144,7 @@ func TestPlainEqualsFullOnTokenSoup(t *testing.T) {
 			plain++
 		}
 	}
-	if good < 1000 || plain < 100 {
-		t.Errorf("only %d of the references were good and only %d plain", good, plain)
-	}
+	assert.True(t, good >= 1000 && plain >= 100, "only %d of the references were good and only %d plain", good, plain)
 }
 
 func TestAllocations(t *testing.T) {

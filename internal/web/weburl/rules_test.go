@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -68,9 +69,7 @@ func checkRules(t *testing.T, r *Rules, u URL) {
 	if twice, _ := r.Apply(once); twice != once {
 		t.Errorf("%v becomes %v, and that %v", u, once, twice)
 	}
-	if once.Origin() != u.Origin() {
-		t.Errorf("%v becomes %v", u, once)
-	}
+	assert.Equal(t, once.Origin(), u.Origin(), u, "becomes", once)
 }
 
 func TestRulesLength(t *testing.T) {

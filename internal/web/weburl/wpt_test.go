@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -99,13 +100,10 @@ func TestWebPlatformURLs(t *testing.T) {
 	}
 	slices.Sort(listed)
 	slices.Sort(departed)
-	if !slices.Equal(listed, departed) {
-		t.Errorf("departed from %q, the list of deviations says %q", departed, listed)
-	}
-	if passed != 682 || foreign != 126 {
-		t.Errorf("%d cases passed and %d have a base that is no http or https URL; docs/URLS.md says 682 and 126",
-			passed, foreign)
-	}
+	assert.Slice(t, listed, departed, "departed from the list of deviations")
+	assert.True(t, passed == 682 && foreign == 126,
+		"%d cases passed and %d have a base that is no http or https URL; docs/URLS.md says 682 and 126", passed,
+		foreign)
 }
 
 // wptHost is a case of toascii.json or IdnaTestV2.json. Without output, the host is invalid.
@@ -134,9 +132,7 @@ func TestWebPlatformHosts(t *testing.T) {
 				t.Errorf("%s: %q is %v (%v), want %v", name, c.Input, u, err, c.Output)
 			}
 		}
-		if passed != equal {
-			t.Errorf("%s: %d cases passed, docs/URLS.md says %d", name, passed, equal)
-		}
+		assert.Equal(t, passed, equal, name, "cases passed, docs/URLS.md")
 	}
 }
 
