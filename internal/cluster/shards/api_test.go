@@ -23,6 +23,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/inspect"
 	"github.com/amble-crawler/amble/internal/service/server"
 	"github.com/amble-crawler/amble/internal/testing/must"
+	"github.com/amble-crawler/amble/storage"
 )
 
 // call sends a request to the API of a node and returns the response. While servers or nodes do not answer in
@@ -247,6 +248,20 @@ func TestAPI(t *testing.T) {
 		}
 		if n := drop(`{"states":["fetched"],"dry_run":true}`); n < hosts && !other.refused.Load() {
 			t.Errorf("%d pages of all hosts can be left out", n)
+		}
+		chosen := []string{w.web.URL(host(3), "/added"), w.web.URL(host(4), "/added"), w.web.URL(host(5), "/added")}
+		body := `{"urls":["` + strings.Join(chosen, `","`) + `"]}`
+		if n := drop(body); n != len(chosen) && !other.refused.Load() {
+			t.Errorf("%d of %d URLs are left out", n, len(chosen))
+		}
+		for i, u := range chosen {
+			got := object[inspect.URLStory](nodes[i%len(nodes)], "GET", "/api/v1/url?url="+u, "")
+			if got.State != storage.Excluded.String() || got.Reason != inspect.ReasonName(storage.ReasonOperator) {
+				t.Errorf("a URL that was left out: %+v", got.URL)
+			}
+		}
+		if n := drop(body); n != 0 {
+			t.Errorf("%d URLs are left out once more", n)
 		}
 		if status, text, _ := other.call("POST", "/api/v1/optouts",
 			`{"scope":"domain","value":"ring5.test"}`); status != http.StatusOK {

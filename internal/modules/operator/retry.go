@@ -141,19 +141,26 @@ func (f *retryFlags) run(command *cobra.Command, settings *Program) error {
 	return f.ended(command, done, errors.Join(err, r.Close()))
 }
 
+// leftOut is a sweep.Retried of URLs that are left out, with what applies to them.
+type leftOut struct {
+	Inspected uint64 `json:"looked"`
+	Dropped   uint64 `json:"dropped"`
+}
+
 // ended prints the result.
 func (f *retryFlags) ended(command *cobra.Command, done sweep.Retried, err error) error {
 	if err != nil && !errors.Is(err, context.Canceled) {
 		return unknown(console.Exit(console.ExitProblem, err))
 	}
-	verb, changed := "put back", done.Back
+	verb, changed, report := "put back", done.Back, any(done)
 	if f.query.Drops {
 		verb, changed = "left out", done.Dropped
+		report = leftOut{Inspected: done.Inspected, Dropped: done.Dropped}
 	}
 	if f.query.DryRun {
 		verb = "to be " + verb
 	}
-	printing := f.Object(command.OutOrStdout(), done, func(w io.Writer) error {
+	printing := f.Object(command.OutOrStdout(), report, func(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "%s %s, of %s inspected\n", console.Plural(changed, "URL"), verb,
 			console.Grouped(done.Inspected))
 		return err
