@@ -21,6 +21,7 @@ type WallBegun struct {
 	Host  storage.HostID
 	Name  string // of the host
 	Kind  wall.Kind
+	Maker uint8 // the number of the wall, as of wall.Mark; 0: unknown
 	Since time.Time
 	// Document is of wall.KindSame: that of the URLs, as wall.DocumentOf of their digest.
 	Document uint16
@@ -156,7 +157,8 @@ func (s *scheduler) concludeWall(h *host, now instant) {
 // beginWall records that a host has put up a wall.
 func (rs *results) beginWall(h *host, v wall.Verdict) {
 	rs.walls = append(rs.walls, WallBegun{
-		Host: h.id, Name: h.active.name, Kind: v.Kind, Since: v.Since, Document: h.active.wall.Document(),
+		Host: h.id, Name: h.active.name, Kind: v.Kind, Maker: v.Wall, Since: v.Since,
+		Document: h.active.wall.Document(),
 	})
 }
 

@@ -95,7 +95,7 @@ type Traps struct {
 	Refresh          bool     `mapstructure:"refresh" is:"agreed"`
 	MazePages        int      `mapstructure:"maze_pages" range:"0..1000000" is:"agreed"`
 	Expensive        string   `mapstructure:"expensive" default:"skip" of:"skip last crawl" is:"agreed"`
-	DomainHosts      int      `mapstructure:"domain_hosts" range:"0..2147483647"`
+	DomainHosts      int      `mapstructure:"domain_hosts" range:"0..2147483647" is:"agreed"`
 	SessionIDs       bool     `mapstructure:"session_ids" default:"true" is:"agreed"`
 	SessionNames     []string `mapstructure:"session_names" is:"agreed"`
 }

@@ -16,7 +16,7 @@ type Extract struct {
 	MaxLinks int  `mapstructure:"max_links" range:"1..1000000" is:"agreed"`
 	MaxDepth int  `mapstructure:"max_depth" range:"1..512" is:"agreed"`
 
-	Rules []ExtractRule `mapstructure:"rules"`
+	Rules []ExtractRule `mapstructure:"rules" is:"agreed"`
 }
 
 // ExtractRule says what is extracted from some pages. The first rule that matches a page counts.
@@ -37,7 +37,7 @@ type Sitemaps struct {
 	Follow   bool     `mapstructure:"follow" is:"agreed"`
 	Guess    bool     `mapstructure:"guess" is:"agreed"`
 	Feeds    bool     `mapstructure:"feeds" is:"agreed"`
-	MaxFiles int      `mapstructure:"max_files" range:"0..65535"`
+	MaxFiles int      `mapstructure:"max_files" range:"0..65535" is:"agreed"`
 	MaxURLs  int      `mapstructure:"max_urls" range:"1..10000000" is:"agreed"`
 	MaxSize  ByteSize `mapstructure:"max_size" range:"1KiB..1GiB" is:"agreed"`
 }

@@ -23,6 +23,8 @@ type Result struct {
 	Queued     int               `json:"queued"`           // URLs that wait
 	Failed     map[string]uint64 `json:"failed,omitempty"` // URLs given up in this run, by reason
 	Postponed  []crawl.Postponed `json:"postponed,omitempty"`
+	Walls      map[string]int    `json:"walls,omitempty"`        // hosts behind a wall, by its kind
+	WallMakers map[string]int    `json:"wall_makers,omitempty"`  // the same, by its maker
 	Seeds      *crawl.SeedReport `json:"failed_seeds,omitempty"` // if no seed could be fetched
 	BadSeeds   int               `json:"bad_seeds,omitempty"`
 }
@@ -32,6 +34,7 @@ func (e *Result) Take(out *Outcome) {
 	run := &out.Status.Run
 	e.End, e.Seconds, e.Pages, e.Requisites, e.Bytes = out.End, out.Took.Seconds(), run.Pages, run.Requisites, run.Bytes
 	e.Queued, e.Failed, e.Postponed = Queued(out.Status), out.Status.Failed, out.Postponed
+	e.Walls, e.WallMakers = out.Status.Walls, out.Status.WallMakers
 	if out.Seeds.Failed {
 		e.Seeds = &out.Seeds
 	}

@@ -1,6 +1,7 @@
 package crawl
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -205,7 +206,8 @@ func (g *gathering) addWalls(walls []frontier.WallBegun) {
 		g.pending.setMark(s.Mark(), s.Encode())
 		g.pending.begun = append(g.pending.begun, s)
 		g.log.Info("a host has put up a wall; it is probed once in each period of its backoff",
-			"host", w.Name, "kind", w.Kind.String(), "since", w.Since)
+			"host", w.Name, "kind", w.Kind.String(), "maker", cmp.Or(inspect.KnownMarks().Name(w.Maker), UnknownMaker),
+			"since", w.Since)
 	}
 }
 
