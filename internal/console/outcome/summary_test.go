@@ -146,3 +146,18 @@ func TestRequisiteRows(t *testing.T) {
 		assert.Equal(t, fmt.Sprint(RequisiteRows(test.status)), test.want)
 	}
 }
+
+// TestResult: the result of a run says which walls hosts are behind.
+func TestResult(t *testing.T) {
+	s := counts(7, 0, 0, 0, 0, 9)
+	s.Walls, s.WallMakers = map[string]int{"challenge": 2}, map[string]int{"Cloudflare": 1, crawl.UnknownMaker: 1}
+	var r Result
+	r.Take(&Outcome{Summary: crawl.Summary{Status: s}})
+	var b bytes.Buffer
+	if err := r.Print(&b, nil, 0); err != nil {
+		t.Fatal(err)
+	}
+	if want := `"walls":{"challenge":2},"wall_makers":{"Cloudflare":1,"unknown":1}`; !strings.Contains(b.String(), want) {
+		t.Errorf("%s has no %s", b.String(), want)
+	}
+}
