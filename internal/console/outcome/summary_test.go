@@ -157,7 +157,8 @@ func TestResult(t *testing.T) {
 	if err := r.Print(&b, nil, 0); err != nil {
 		t.Fatal(err)
 	}
-	if want := `"walls":{"challenge":2},"wall_makers":{"Cloudflare":1,"unknown":1}`; !strings.Contains(b.String(), want) {
+	const want = `"walls":{"challenge":2},"wall_makers":{"Cloudflare":1,"unknown":1}`
+	if !strings.Contains(b.String(), want) {
 		t.Errorf("%s has no %s", b.String(), want)
 	}
 }

@@ -1,7 +1,6 @@
 package crawl
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -205,9 +204,8 @@ func (g *gathering) addWalls(walls []frontier.WallBegun) {
 		s := sweep.NewWall(w)
 		g.pending.setMark(s.Mark(), s.Encode())
 		g.pending.begun = append(g.pending.begun, s)
-		g.log.Info("a host has put up a wall; it is probed once in each period of its backoff",
-			"host", w.Name, "kind", w.Kind.String(), "maker", cmp.Or(inspect.KnownMarks().Name(w.Maker), UnknownMaker),
-			"since", w.Since)
+		g.log.Info("a host has put up a wall; it is probed once in each period of its backoff", "host", w.Name,
+			"kind", w.Kind.String(), "maker", inspect.KnownMarks().Name(w.Maker), "since", w.Since)
 	}
 }
 
