@@ -1,6 +1,11 @@
+//go:build !core
+
 package robots
 
-import "bytes"
+import (
+	"bytes"
+	"strings"
+)
 
 // File is everything that a robots.txt says, with line numbers, including what Compile leaves out.
 // It is for people and tools; a crawler uses Rules. Line numbers count from 1. A File does not
@@ -89,26 +94,6 @@ func (f *File) Rules(tokens ...string) *Rules { return compile(f.text, tokens, n
 // Text returns the line with the given number as in the file, without white space at its ends, or
 // "".
 func (f *File) Text(line int) string { return lineText(f.text, line) }
-
-// LineText returns the line of a robots.txt body with the given number, such as Verdict.Line,
-// without white space at its ends, or "" if there is none.
-func LineText(body []byte, line int) string {
-	text, _, _ := readable(body)
-	return lineText(text, line)
-}
-
-func lineText(text []byte, number int) string {
-	l := newLines(text)
-	for {
-		line, ok := l.next()
-		if !ok {
-			return ""
-		}
-		if l.number == number {
-			return string(trim(line))
-		}
-	}
-}
 
 // parser builds a File line by line.
 type parser struct {
@@ -223,4 +208,52 @@ func (p *parser) finish() {
 		p.line++
 		p.warn(WarnCut, "the file is longer than %d octets: this line and all lines after it were not read", leastRead)
 	}
+}
+
+// Sitemaps returns the sitemaps that the file names, resolved against base, the URL of the file.
+// Each occurs once, in file order, and only if it is an http or https URL. Sitemaps belong to no
+// group.
+func (f *File) Sitemaps(base string) []string {
+	s := sitemaps{base: base}
+	for _, r := range f.Records {
+		if k, _ := keyOf([]byte(r.Key)); k == keySitemap {
+			s.add(r.Value)
+		}
+	}
+	return s.urls
+}
+
+// Hosts returns the values of the Host records: the names that the site prefers. They are
+// information only.
+func (f *File) Hosts() []string {
+	var all []string
+	for _, r := range f.Records {
+		if k, _ := keyOf([]byte(r.Key)); k == keyHost && r.Value != "" {
+			all = append(all, r.Value)
+		}
+	}
+	return all
+}
+
+// CleanParam is a Clean-param record: query parameters that do not change the page, below a path.
+// It never changes the identity of a URL.
+type CleanParam struct {
+	Line   int
+	Params []string
+	Path   string // "" means everywhere
+}
+
+// CleanParams returns the Clean-param records. They are information only.
+func (f *File) CleanParams() []CleanParam {
+	var all []CleanParam
+	for _, r := range f.Records {
+		if k, _ := keyOf([]byte(r.Key)); k != keyCleanParam {
+			continue
+		}
+		params, path, _ := strings.Cut(r.Value, " ")
+		if params != "" {
+			all = append(all, CleanParam{r.Line, strings.Split(params, "&"), strings.TrimSpace(path)})
+		}
+	}
+	return all
 }

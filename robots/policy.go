@@ -1,3 +1,5 @@
+//go:build !core
+
 package robots
 
 // Policy is what a file says to one crawler, as data: the groups that apply, merged. Only Rules

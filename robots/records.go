@@ -6,19 +6,6 @@ import (
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
-// Sitemaps returns the sitemaps that the file names, resolved against base, the URL of the file.
-// Each occurs once, in file order, and only if it is an http or https URL. Sitemaps belong to no
-// group.
-func (f *File) Sitemaps(base string) []string {
-	s := sitemaps{base: base}
-	for _, r := range f.Records {
-		if k, _ := keyOf([]byte(r.Key)); k == keySitemap {
-			s.add(r.Value)
-		}
-	}
-	return s.urls
-}
-
 // sitemaps collects the sitemaps that a file names.
 type sitemaps struct {
 	base string // the URL of the file
@@ -82,37 +69,22 @@ func resolve(base, ref string) (string, bool) {
 	return u.String(), true
 }
 
-// Hosts returns the values of the Host records: the names that the site prefers. They are
-// information only.
-func (f *File) Hosts() []string {
-	var all []string
-	for _, r := range f.Records {
-		if k, _ := keyOf([]byte(r.Key)); k == keyHost && r.Value != "" {
-			all = append(all, r.Value)
-		}
-	}
-	return all
+// LineText returns the line of a robots.txt body with the given number, such as Verdict.Line,
+// without white space at its ends, or "" if there is none.
+func LineText(body []byte, line int) string {
+	text, _, _ := readable(body)
+	return lineText(text, line)
 }
 
-// CleanParam is a Clean-param record: query parameters that do not change the page, below a path.
-// It never changes the identity of a URL.
-type CleanParam struct {
-	Line   int
-	Params []string
-	Path   string // "" means everywhere
-}
-
-// CleanParams returns the Clean-param records. They are information only.
-func (f *File) CleanParams() []CleanParam {
-	var all []CleanParam
-	for _, r := range f.Records {
-		if k, _ := keyOf([]byte(r.Key)); k != keyCleanParam {
-			continue
+func lineText(text []byte, number int) string {
+	l := newLines(text)
+	for {
+		line, ok := l.next()
+		if !ok {
+			return ""
 		}
-		params, path, _ := strings.Cut(r.Value, " ")
-		if params != "" {
-			all = append(all, CleanParam{r.Line, strings.Split(params, "&"), strings.TrimSpace(path)})
+		if l.number == number {
+			return string(trim(line))
 		}
 	}
-	return all
 }

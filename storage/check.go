@@ -1,3 +1,5 @@
+//go:build !core
+
 package storage
 
 import (
@@ -7,16 +9,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage/internal/boltfile"
-	"github.com/amble-crawler/amble/storage/internal/rowfile"
 )
-
-// Finding is a defect that Check found.
-type Finding struct{ Text string }
 
 // Check reads the whole database in one long read transaction and reports everything that
 // contradicts FORMAT.md: defects of bbolt's page structure, rows without their checksums, rows that
@@ -61,39 +58,6 @@ func (s *Store) checkPages(ctx context.Context, tx *txn, report func(Finding)) e
 	}
 	w.Lost(func(id uint64) { report(Finding{fmt.Sprintf("page %d is neither used nor free", id)}) })
 	return nil
-}
-
-// checkWalk reports the pages that bbolt could not follow, and the rows without their checksums.
-func checkWalk(w *boltfile.Walk, summed bool, report func(Finding)) (damaged bool, err error) {
-	w.Leaves = boltfile.Everything
-	w.Report = func(bucket, text string) {
-		damaged = true
-		report(Finding{pageText(bucket, text)})
-	}
-	w.Row = func(bucket string, k, v []byte) {
-		if !summed || rowfile.HasNoSum([]byte(bucket), k) {
-			return
-		}
-		if _, ok := rowfile.WithoutSum(rowfile.SumSeed([]byte(bucket)), k, v); !ok {
-			damaged = true
-			report(Finding{damagedRow([]byte(bucket), k).Error()})
-		}
-	}
-	err = w.Run()
-	return damaged, err
-}
-
-// CheckDamaged reports all damage of the database in a directory that Open refuses with ErrCorrupt, by
-// reading its pages and not by following them.
-func CheckDamaged(ctx context.Context, dir string, report func(Finding)) error {
-	f, m, err := openPages(filepath.Join(dir, FileName))
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	w := boltfile.Walk{Ctx: ctx, File: f, Meta: m}
-	_, err = checkWalk(&w, hasSums(f, m), report)
-	return err
 }
 
 type checker struct {

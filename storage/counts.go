@@ -1,11 +1,8 @@
 package storage
 
 import (
-	"context"
 	"encoding/binary"
-	"fmt"
 	"math"
-	"os"
 	"slices"
 
 	"github.com/amble-crawler/amble/internal/records/wire"
@@ -225,64 +222,4 @@ func decodeCounters(b []byte) (Counters, bool) {
 		}
 	}
 	return c, d.End() == nil
-}
-
-// BucketStats is the size of one bucket.
-type BucketStats struct {
-	Name   string
-	Rows   int
-	Bytes  int64 // of its pages
-	InUse  int64 // bytes of those that hold rows
-	Levels int   // of its tree
-}
-
-// Stats describes what the file consists of.
-type Stats struct {
-	FileBytes int64
-	PageSize  int
-	FreePages int // pages that are free for new rows; the file does not shrink
-	Buckets   []BucketStats
-	Counters  Counters
-}
-
-// overheadPages are the pages that every file has: two meta pages, and one page each for the free
-// list and the list of buckets. The free list may take more; that is neglected.
-const overheadPages = 4
-
-// Stats walks all pages of the database, in one read transaction for each bucket, which takes long
-// for a large file.
-func (s *rows) Stats(ctx context.Context) (Stats, error) {
-	st := Stats{Counters: s.Counters()}
-	info, err := os.Stat(s.path)
-	if err != nil {
-		return st, fmt.Errorf("database statistics: %w", err)
-	}
-	st.FileBytes, st.PageSize = info.Size(), s.db.PageSize()
-	used := 0
-	for _, name := range buckets() {
-		if err := ctx.Err(); err != nil {
-			return st, err
-		}
-		err := s.db.View(func(tx *txn) error {
-			if b := tx.Bucket(name); b != nil { // else the file is of an older version
-				st.Buckets = append(st.Buckets, statsOf(b, &used))
-			}
-			return nil
-		})
-		if err != nil {
-			return st, fmt.Errorf("statistics of bucket %s: %w", name, err)
-		}
-	}
-	st.FreePages = max(int(st.FileBytes/int64(st.PageSize))-overheadPages-used, 0)
-	return st, nil
-}
-
-// statsOf returns the size of a bucket, and adds its pages to used. It reads all pages.
-func statsOf(b *bucket, used *int) BucketStats {
-	s := b.Bolt.Stats()
-	*used += s.BranchPageN + s.BranchOverflowN + s.LeafPageN + s.LeafOverflowN
-	return BucketStats{
-		Name: string(b.Name), Rows: s.KeyN, Levels: s.Depth,
-		Bytes: int64(s.BranchAlloc + s.LeafAlloc), InUse: int64(s.BranchInuse + s.LeafInuse),
-	}
 }

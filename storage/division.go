@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
 // Division divides the hosts of a database among parts. Each part becomes a database of its own
@@ -260,3 +262,13 @@ func reading(all []*rowCopy, f func() error) error {
 
 // isErased reports whether a host is the rest of an erased one.
 func isErased(name string) bool { return strings.HasPrefix(name, erasedPrefix) }
+
+func (r *hostRow) identity(e *Entry) weburl.URL {
+	return r.origins[e.Origin].origin(string(r.name)).URL(e.identity())
+}
+
+// LookupSession finds a URL with a session id, given also its path and query without. If there is
+// none, it finds the URL whose text is the one without.
+func (s *rows) LookupSession(u weburl.URL, stripped string) (head Head, host Host, err error) {
+	return s.lookup(u, u.Origin().URL(stripped))
+}

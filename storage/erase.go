@@ -1,3 +1,5 @@
+//go:build !core
+
 package storage
 
 import (
@@ -8,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/amble-crawler/amble/internal/system"
 	"github.com/amble-crawler/amble/internal/web/weburl"
@@ -344,4 +347,23 @@ func (e *Erasure) meta(k, v []byte) ([]byte, error) {
 		return binary.BigEndian.AppendUint32(nil, Version), nil
 	}
 	return v, nil
+}
+
+// metadata changes the metadata of a URL of another host that names an erased one: what names it goes.
+func (e *Erasure) metadata(k, v []byte) ([]byte, error) {
+	if v = e.unless(hostOfKey(k), v); v == nil || !e.names.In(v) {
+		return v, nil
+	}
+	m, ok := DecodeMetadata(v)
+	if !ok {
+		return nil, fmt.Errorf("host %d: %w: metadata of a URL cannot be read", hostOfKey(k), ErrCorrupt)
+	}
+	names := func(s string) bool { return e.names.In([]byte(s)) }
+	for key, values := range m {
+		if m[key] = slices.DeleteFunc(values, names); len(m[key]) == 0 || names(key) {
+			delete(m, key)
+		}
+	}
+	e.erased.Mentions++
+	return m.Encode()
 }

@@ -100,9 +100,6 @@ func getPosition(marks *bucket) (p LogPosition, err error) {
 	return p, nil
 }
 
-// IsLogged reports whether the database is a view of a log.
-func (s *Store) IsLogged() bool { return s.position.Number > 0 }
-
 // CommitTo makes a batch durable like [Store.Commit], in the log first. The log has the batch and
 // all that decides what it does besides the database, so [Store.Replay] does the same in every
 // other view. A batch that cannot be applied does not get into the log. Marks of the files of this

@@ -71,22 +71,6 @@ func DecodeMetadata(b []byte) (Metadata, bool) {
 	return m, d.OK() && len(b) <= MaxMetadata
 }
 
-// Metadata returns the metadata of a URL, nil if it has none.
-func (s *rows) Metadata(host HostID, ordinal uint32) (m Metadata, err error) {
-	err = s.db.View(func(tx *txn) error {
-		b := tx.Bucket(bucketMetadata)
-		if b == nil { // the file is of an older version
-			return nil
-		}
-		var ok bool
-		if m, ok = DecodeMetadata(b.Get(appendURLKey(nil, host, ordinal))); !ok {
-			return fmt.Errorf("host %d: %w: metadata of URL %d cannot be read", host, ErrCorrupt, ordinal)
-		}
-		return nil
-	})
-	return m, err
-}
-
 // MetadataOf returns the metadata of some URLs, which are few: one transaction reads them. It is nil for one without.
 func (s *rows) MetadataOf(urls []Position) (all []Metadata, err error) {
 	all = make([]Metadata, len(urls))
@@ -138,39 +122,4 @@ func (w *writer) set(r *hostRow, f *Found, ordinal uint32, e *Entry) error {
 		w.putDue = due
 	}
 	return w.putMetadata(r.id, ordinal, f.Metadata)
-}
-
-// metadata changes the metadata of a URL of another host that names an erased one: what names it goes.
-func (e *Erasure) metadata(k, v []byte) ([]byte, error) {
-	if v = e.unless(hostOfKey(k), v); v == nil || !e.names.In(v) {
-		return v, nil
-	}
-	m, ok := DecodeMetadata(v)
-	if !ok {
-		return nil, fmt.Errorf("host %d: %w: metadata of a URL cannot be read", hostOfKey(k), ErrCorrupt)
-	}
-	names := func(s string) bool { return e.names.In([]byte(s)) }
-	for key, values := range m {
-		if m[key] = slices.DeleteFunc(values, names); len(m[key]) == 0 || names(key) {
-			delete(m, key)
-		}
-	}
-	e.erased.Mentions++
-	return m.Encode()
-}
-
-// metadata checks the metadata of a host.
-func (c *checker) metadata(r *hostRow) {
-	b := c.tx.Bucket(bucketMetadata)
-	if b == nil {
-		return
-	}
-	cursor := b.Cursor()
-	for k, v := cursor.Seek(appendHostKey(nil, r.id)); k != nil && hostOfKey(k) == r.id; k, v = cursor.Next() {
-		c.rows[string(bucketMetadata)]++
-		m, ok := DecodeMetadata(v)
-		if ordinal := binary.BigEndian.Uint32(k[4:]); !ok || len(m) == 0 || ordinal < r.first || ordinal >= r.next {
-			c.found("host %d: metadata of URL %d cannot be read or belong to no URL", r.id, ordinal)
-		}
-	}
 }

@@ -209,25 +209,3 @@ func (w *hostWork) evicted(c *cursor, host HostID, digest uint64) []byte {
 	}
 	return key
 }
-
-// payloads checks the payloads of a host, in its row and in the bucket.
-func (c *checker) payloads(r *hostRow) {
-	for item := range slices.Chunk(r.payloads, payloadItemSize) {
-		c.payload(r, item[:8], item[8:])
-	}
-	b := c.tx.Bucket(bucketPayload)
-	if b == nil {
-		return
-	}
-	cursor, prefix := b.Cursor(), appendHostKey(nil, r.id)
-	for k, v := cursor.Seek(prefix); bytes.HasPrefix(k, prefix); k, v = cursor.Next() {
-		c.rows[string(bucketPayload)]++
-		c.payload(r, k[len(prefix):], v)
-	}
-}
-
-func (c *checker) payload(r *hostRow, digest, v []byte) {
-	if p, ok := decodePayload(v); !ok || len(digest) != 8 || p.Ordinal >= r.next {
-		c.found("host %d: payload %x cannot be read or names no URL of the host", r.id, digest)
-	}
-}

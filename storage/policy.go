@@ -31,29 +31,6 @@ func (s *rows) RobotsHistory(o weburl.Origin) (encoded []byte, err error) {
 	return encoded, err
 }
 
-// RobotsRecords calls f for each origin with a robots record or earlier versions of its robots.txt, nil for
-// what it does not have. It reads all of them in one transaction. They are valid during the call only.
-func (s *rows) RobotsRecords(f func(origin string, record, history []byte) error) error {
-	return s.db.View(func(tx *txn) error {
-		records, past := tx.Bucket(bucketRobots), tx.Bucket(bucketRobotsHistory)
-		err := records.Each(func(k, v []byte) error {
-			if past == nil {
-				return f(string(k), v, nil)
-			}
-			return f(string(k), v, past.Get(k))
-		})
-		if err != nil || past == nil {
-			return err
-		}
-		return past.Each(func(k, v []byte) error {
-			if records.Has(k) {
-				return nil
-			}
-			return f(string(k), nil, v)
-		})
-	})
-}
-
 // Mark returns a mark as last committed, nil if it was never set.
 func (s *rows) Mark(name string) (mark []byte, err error) {
 	err = s.db.View(func(tx *txn) error {

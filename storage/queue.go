@@ -193,23 +193,6 @@ func (rd *reader) eachRecrawl(origin uint8, f func(due, ordinal uint32) (bool, e
 	return nil
 }
 
-// recrawl looks for the row of a URL's recrawl.
-func (c *checker) recrawl(r *hostRow, q *Backlog, e *Entry, at uint32) {
-	if at == 0 {
-		return
-	}
-	q.Recrawls++
-	q.NextRecrawl = earlier(q.NextRecrawl, at)
-	key := appendRecrawlKey(nil, r.id, e.Origin, at, e.Ordinal)
-	if bucket := c.tx.Bucket(bucketRecrawl); bucket != nil {
-		if k, _ := bucket.Cursor().Seek(key); bytes.Equal(k, key) {
-			c.rows[string(bucketRecrawl)]++
-			return
-		}
-	}
-	c.found("host %d: URL %d is planned for a recrawl but has no row in bucket %s", r.id, e.Ordinal, bucketRecrawl)
-}
-
 // Recrawls calls f for at most max recrawls of a queue, by time, in one short read.
 func (s *rows) Recrawls(host HostID, origin uint8, max int, f func(Head)) error {
 	return s.db.View(func(tx *txn) error {

@@ -68,12 +68,6 @@ func (s *rows) Lookup(u weburl.URL) (head Head, host Host, err error) {
 	return s.lookup(u, u)
 }
 
-// LookupSession finds a URL with a session id, given also its path and query without. If there is
-// none, it finds the URL whose text is the one without.
-func (s *rows) LookupSession(u weburl.URL, stripped string) (head Head, host Host, err error) {
-	return s.lookup(u, u.Origin().URL(stripped))
-}
-
 func (s *rows) lookup(u, identity weburl.URL) (head Head, host Host, err error) {
 	if host, err = s.HostByName(u.Host()); err != nil {
 		return head, host, err
@@ -147,10 +141,6 @@ func (e *Entry) identity() string {
 // url returns a URL of the host, identity the one with the identifying text.
 func (r *hostRow) url(e *Entry) weburl.URL {
 	return r.origins[e.Origin].origin(string(r.name)).URL(e.RequestURI)
-}
-
-func (r *hostRow) identity(e *Entry) weburl.URL {
-	return r.origins[e.Origin].origin(string(r.name)).URL(e.identity())
 }
 
 // URL returns the text of a URL by host and ordinal.

@@ -1,3 +1,5 @@
+//go:build !core
+
 package storage
 
 import (
@@ -134,35 +136,6 @@ func (s *salvage) gather() error {
 		}
 		return err
 	})
-}
-
-// hasSums reports whether rows of a damaged file have checksums: one of them has, wherever it is.
-func hasSums(f *os.File, m boltfile.Meta) (summed bool) {
-	w := boltfile.Walk{
-		Ctx: context.Background(), File: f, Meta: m, Leaves: boltfile.Everything, Report: func(string, string) {},
-		Row: func(_ string, k, v []byte) {
-			_, _, ok := bucketOf(k, v)
-			summed = summed || ok
-		},
-	}
-	_ = w.Run() // the context does not end
-	for id := uint64(2); id < m.Pages && !summed; id++ {
-		w.EachRow(id, func(k, v []byte) {
-			_, _, ok := bucketOf(k, v)
-			summed = summed || ok
-		})
-	}
-	return summed
-}
-
-// bucketOf returns the bucket of a row, by its checksum, and its value.
-func bucketOf(k, v []byte) (name, value []byte, ok bool) {
-	for _, name := range buckets() {
-		if value, ok := rowfile.WithoutSum(rowfile.SumSeed(name), k, v); ok {
-			return name, value, true
-		}
-	}
-	return nil, nil, false
 }
 
 // gatherer takes rows out of a damaged file.

@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
@@ -220,20 +219,4 @@ func (w *hostWork) content(r *hostRow, d *Done, before State) {
 		w.copies[d.Ordinal] = true
 	}
 	r.digests = r.digests.add(d.Outcome.Digest, digestKeys)
-}
-
-// traps checks the host's row of the trap bucket.
-func (c *checker) traps(id HostID) {
-	b := c.tx.Bucket(bucketTrap)
-	if b == nil {
-		return
-	}
-	v := b.Get(appendHostKey(nil, id))
-	if v == nil {
-		return
-	}
-	c.rows[string(bucketTrap)]++
-	if counts, ok := decodeTraps(v); !ok || len(counts) == 0 || !bytes.Equal(appendTraps(nil, counts), v) {
-		c.found("host %d: traps cannot be read", id)
-	}
 }

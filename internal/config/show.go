@@ -13,17 +13,6 @@ import (
 // Source returns the source of the value in force of a setting, such as politeness.delay.
 func (c *Config) Source(key string) Source { return c.origins[key].Source }
 
-// GivenByFlag returns the settings of sections that --set has given, in the order of the config file.
-func (c *Config) GivenByFlag(sections ...string) (keys []string) {
-	for _, s := range settings() {
-		section, _, _ := strings.Cut(s.key, ".")
-		if c.origins[s.key].rank == rankFlag && slices.Contains(sections, section) {
-			keys = append(keys, s.key)
-		}
-	}
-	return keys
-}
-
 // Description describes a setting for help texts and completions.
 type Description struct {
 	Key     string // such as politeness.delay

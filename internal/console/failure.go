@@ -51,16 +51,6 @@ func Wrong(err error) error { return &UsageError{err} }
 // Usagef returns an error of usage.
 func Usagef(format string, args ...any) error { return &UsageError{fmt.Errorf(format, args...)} }
 
-// Exactly requires n arguments; names says what they are.
-func Exactly(n int, names string) cobra.PositionalArgs {
-	return func(command *cobra.Command, args []string) error {
-		if len(args) != n {
-			return Usagef("%q takes %s, and %d were given", command.CommandPath(), names, len(args))
-		}
-		return nil
-	}
-}
-
 // NoArguments refuses all arguments.
 func NoArguments(command *cobra.Command, args []string) error {
 	if len(args) > 0 {

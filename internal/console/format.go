@@ -3,7 +3,6 @@ package console
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strconv"
@@ -85,36 +84,6 @@ func InstantText(t, now time.Time) string {
 		return t.Format("15:04:05")
 	}
 	return t.Format("2006-01-02 15:04")
-}
-
-// tableRows is how many rows a table aligns together. It buffers no more.
-const tableRows = 500
-
-// table writes any number of rows in aligned columns.
-type table struct {
-	w    io.Writer
-	rows [][]string
-}
-
-func NewTable(w io.Writer, titles ...string) *table {
-	return &table{w: w, rows: [][]string{titles}}
-}
-
-func (t *table) Row(cells ...string) error {
-	t.rows = append(t.rows, cells)
-	if len(t.rows) < tableRows {
-		return nil
-	}
-	return t.Flush()
-}
-
-// Flush writes the buffered rows.
-func (t *table) Flush() error {
-	var b strings.Builder
-	WriteTable(&b, t.rows)
-	t.rows = t.rows[:0]
-	_, err := io.WriteString(t.w, b.String())
-	return err
 }
 
 // reasonTexts say what each reason of docs/ERRORS.md means, in a few words.
@@ -265,12 +234,4 @@ func Were[N int | uint64](n N, noun string) string {
 		return "1 " + noun + " was"
 	}
 	return Plural(n, noun) + " were"
-}
-
-// Story is a text of labelled lines.
-type Story struct{ strings.Builder }
-
-// Line adds a line. The label may be empty: the line goes on with what the one before is about.
-func (s *Story) Line(label, format string, args ...any) {
-	s.WriteString(strings.TrimRight(Pad(label, 14)+fmt.Sprintf(format, args...), " ") + "\n")
 }

@@ -75,3 +75,8 @@ func contextOf(command *cobra.Command) context.Context {
 	}
 	return context.Background()
 }
+
+// CompleteLiveSetting is completeSetting for live settings.
+func CompleteLiveSetting(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+	return offerSettings(begun, config.Live)
+}

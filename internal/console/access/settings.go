@@ -49,11 +49,6 @@ func completeSetting(_ *cobra.Command, _ []string, begun string) ([]string, cobr
 	return offerSettings(begun, func(string) bool { return true })
 }
 
-// CompleteLiveSetting is completeSetting for live settings.
-func CompleteLiveSetting(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-	return offerSettings(begun, config.Live)
-}
-
 func offerSettings(begun string, wanted func(key string) bool) (offers []string, _ cobra.ShellCompDirective) {
 	if key, value, isValue := strings.Cut(begun, "="); isValue {
 		for _, choice := range config.Choices(key) {

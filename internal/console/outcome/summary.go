@@ -205,20 +205,5 @@ func writeFiles(b *strings.Builder, c *config.Config) {
 	console.WriteTable(b, rows)
 }
 
-// RequisiteRows are the rows of a status about what pages are made of.
-func RequisiteRows(s crawl.Status) [][]string {
-	r := s.Requisites
-	if r == nil {
-		return nil
-	}
-	takes := ""
-	if s.RequisitesFinish > 0 {
-		takes = ", which takes " + console.Span(time.Duration(s.RequisitesFinish*float64(time.Second)))
-	}
-	return [][]string{{"requisites", console.Grouped(r["fetched"]), fmt.Sprintf(
-		"of these URLs are what pages are made of; %s wait%s, %s are missing",
-		console.Grouped(r["queued"]+r["retrying"]), takes, console.Grouped(r["failed"]+r["denied"]+r["excluded"]))}}
-}
-
 // Queued returns how many URLs wait.
 func Queued(s crawl.Status) int { return s.URLs["queued"] + s.URLs["retrying"] }

@@ -2,7 +2,6 @@ package crawl
 
 import (
 	"context"
-	"errors"
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/seedbook"
@@ -60,9 +59,6 @@ func (pm *permits) releasePages() {
 	}
 }
 
-// Fetched returns how many pages are fetched, over all runs, as committed.
-func (c *commands) Fetched() uint64 { return c.store.Counters().Pages() }
-
 // sharedScope is what the scope has of other shards. The dispatcher owns it.
 type sharedScope struct {
 	known int             // changes of seeds of all shards that the scope has
@@ -89,35 +85,6 @@ func (x *exclusions) followSeeds() {
 	if len(changes) > 0 {
 		x.applySeeds(seedbook.NewUpdate(x.f.Scope().Seeds(), changes))
 	}
-}
-
-// Rest is whether the engine of a shard has anything to do.
-type Rest struct {
-	// Quiet: nothing is under way or uncommitted.
-	Quiet bool
-	// Done: nothing can be fetched soon, nothing is under way or uncommitted. Only URLs from elsewhere can
-	// change that.
-	Done bool
-	// Number is that of the last commit. As long as it stays the same, and Quiet, nothing was done.
-	Number  uint64
-	Fetched uint64 // pages, over all runs
-}
-
-// Rest returns whether the engine has anything to do. With closed the crawl takes no URLs from users from
-// now on, if nothing is under way: they get ErrDraining. Without closed it takes them again. The errors are
-// those of Control. Any goroutine may call it.
-func (c *commands) Rest(ctx context.Context, closed bool) (r Rest, err error) {
-	logged, ok := c.store.(*loggedStore)
-	if !ok {
-		return r, errors.New("a crawl without a journal rests when it has ended")
-	}
-	callErr := c.mailbox.Load().call(ctx, func(d *dispatcher) {
-		var at storage.LogPosition
-		at, err = logged.LogPosition()
-		r = Rest{d.goesOn() && d.isQuiet(), d.isAtRest(), at.Number, d.fetchedPages()}
-		d.mailbox.draining.Store(d.draining || closed && r.Quiet && err == nil)
-	})
-	return r, errors.Join(callErr, err)
 }
 
 // isAtRest reports whether a crawl of one machine would be over.

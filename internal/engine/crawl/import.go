@@ -2,15 +2,12 @@ package crawl
 
 import (
 	"context"
-	"errors"
 	"time"
 
-	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/disk"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/lists"
 	"github.com/amble-crawler/amble/internal/records/hostsort"
 	"github.com/amble-crawler/amble/internal/web/spool"
-	"github.com/amble-crawler/amble/storage"
 )
 
 // Import adds a list of URLs of any length to a crawl. It gathers the URLs of a window and commits
@@ -87,54 +84,4 @@ func newSortRoom(pool *spool.Pool, space *disk.Space) *hostsort.Room {
 	o := hostsort.DefaultOptions()
 	o.Check = space.Check
 	return hostsort.NewRoom(pool, o)
-}
-
-// Importer adds URLs to the store of a crawl that does not run.
-type Importer struct {
-	*offline
-	o     *Options
-	scope *frontier.Scope
-	room  *hostsort.Room
-}
-
-// OpenImporter opens the store in o.DataDir, and makes one if there is none. The scope is that of
-// the seeds given and of those that earlier runs have recorded. The errors of storage.Open come
-// through.
-func OpenImporter(o Options, seeds []Seed) (*Importer, error) {
-	f, err := openOffline(&o)
-	if err != nil {
-		return nil, err
-	}
-	initial, err := newInitialScope(f.store, &o, seeds)
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	pool, err := spool.Open(o.Spool)
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return &Importer{offline: f, o: &o, scope: initial.scope, room: newSortRoom(pool, f.space)}, nil
-}
-
-// NewImport begins the import of a list. With too little space on the disk, the error of its Commit
-// is storage.ErrNoSpace.
-func (i *Importer) NewImport(o ImportOptions) Import { return i.newImport(o, i.commitRows) }
-
-func (i *Importer) newImport(
-	o ImportOptions, commit func(context.Context, lists.Rows) (lists.Added, error),
-) *lists.Import {
-	scope := func() *frontier.Scope { return i.scope }
-	return lists.NewImport(i.o.listRules(), o.Results, 0, scope, i.o.Now, i.room, i.store, commit)
-}
-
-// commitRows commits rows in one transaction. It does not say how long that took: nobody waits for the
-// database meanwhile, so bytes alone bound the batches.
-func (i *Importer) commitRows(ctx context.Context, rows lists.Rows) (lists.Added, error) {
-	if err := ctx.Err(); err != nil {
-		return lists.Added{}, err
-	}
-	b := storage.Batch{Found: rows.Found, Done: rows.Again}
-	b.InsertResults = make([]storage.InsertResult, len(rows.Found))
-	result, err := i.commit(&b)
-	return lists.Added{Results: b.InsertResults, Changed: result.Changed}, err
 }

@@ -1,3 +1,5 @@
+//go:build !core
+
 package crawl
 
 import (
@@ -10,11 +12,20 @@ import (
 	"sync"
 	"time"
 
+	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/disk"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/lists"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/optouts"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/seedbook"
+	"github.com/amble-crawler/amble/internal/engine/inspect"
 	"github.com/amble-crawler/amble/internal/engine/marks"
 	"github.com/amble-crawler/amble/internal/engine/sweep"
+	"github.com/amble-crawler/amble/internal/records/hostsort"
+	"github.com/amble-crawler/amble/internal/rules/optout"
 	"github.com/amble-crawler/amble/internal/rules/recrawl"
 	"github.com/amble-crawler/amble/internal/rules/seeds"
+	"github.com/amble-crawler/amble/internal/web/spool"
+	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -142,38 +153,141 @@ func (r *Retrier) forget(pages []sweep.PlannedPage, to map[string][]byte) error 
 	return err
 }
 
-// Time returns the time by the clock of the options.
-func (o Options) Time() time.Time {
-	o.fill()
-	return o.Now()
-}
-
-// ErasureFile is the name of the file under the data directory that exists while hosts are erased.
-// Until the erasure has ended, Open and the functions for a crawl that does not run refuse the
-// directory with ErrErasing.
-const ErasureFile = "erasing.json"
-
-// ErrErasing says that hosts are being erased, or that this was interrupted.
-var ErrErasing = errors.New("an erasure of hosts has not ended")
-
-// openStore opens the store in o.DataDir, unless hosts are being erased there.
-func openStore(o *Options) (*storage.Store, error) {
-	s, err := storage.Open(o.DataDir, o.Storage)
+// OpenImporter opens the store in o.DataDir, and makes one if there is none. The scope is that of
+// the seeds given and of those that earlier runs have recorded. The errors of storage.Open come
+// through.
+func OpenImporter(o Options, seeds []Seed) (*Importer, error) {
+	f, err := openOffline(&o)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkErasure(o.DataDir); err != nil { // nobody begins one from here on
-		return nil, errors.Join(err, s.Close())
+	initial, err := newInitialScope(f.store, &o, seeds)
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
 	}
-	return s, nil
+	pool, err := spool.Open(o.Spool)
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &Importer{offline: f, o: &o, scope: initial.scope, room: newSortRoom(pool, f.space)}, nil
 }
 
-// checkErasure returns ErrErasing while an erasure has not ended.
-func checkErasure(dir string) error {
-	path := filepath.Join(dir, ErasureFile)
-	if _, err := os.Stat(path); err != nil {
-		return nil // nor is there one if the directory cannot be read
+// Importer adds URLs to the store of a crawl that does not run.
+type Importer struct {
+	*offline
+	o     *Options
+	scope *frontier.Scope
+	room  *hostsort.Room
+}
+
+// NewImport begins the import of a list. With too little space on the disk, the error of its Commit
+// is storage.ErrNoSpace.
+func (i *Importer) NewImport(o ImportOptions) Import { return i.newImport(o, i.commitRows) }
+
+func (i *Importer) newImport(
+	o ImportOptions, commit func(context.Context, lists.Rows) (lists.Added, error),
+) *lists.Import {
+	scope := func() *frontier.Scope { return i.scope }
+	return lists.NewImport(i.o.listRules(), o.Results, 0, scope, i.o.Now, i.room, i.store, commit)
+}
+
+// commitRows commits rows in one transaction. It does not say how long that took: nobody waits for the
+// database meanwhile, so bytes alone bound the batches.
+func (i *Importer) commitRows(ctx context.Context, rows lists.Rows) (lists.Added, error) {
+	if err := ctx.Err(); err != nil {
+		return lists.Added{}, err
 	}
-	return fmt.Errorf("%w: %s is there; amble run goes on with it and then crawls, amble erase --resume goes on "+
-		"with it alone", ErrErasing, path)
+	b := storage.Batch{Found: rows.Found, Done: rows.Again}
+	b.InsertResults = make([]storage.InsertResult, len(rows.Found))
+	result, err := i.commit(&b)
+	return lists.Added{Results: b.InsertResults, Changed: result.Changed}, err
+}
+
+// OpenOptOuts opens the store in o.DataDir, and makes one if there is none. The errors of storage.Open
+// come through.
+func OpenOptOuts(o Options) (*OptOutKeeper, error) {
+	f, err := openOffline(&o)
+	if err != nil {
+		return nil, err
+	}
+	return &OptOutKeeper{f}, nil
+}
+
+// OptOutKeeper records opt-outs of a crawl that does not run.
+type OptOutKeeper struct{ *offline }
+
+// AddOptOut is Engine.AddOptOut.
+func (k *OptOutKeeper) AddOptOut(_ context.Context, e optout.Entry) error {
+	b := storage.Batch{Marks: map[string][]byte{marks.OptOut(e.Scope, e.Value): optouts.Encode(e)}}
+	if _, err := k.commit(&b); err != nil {
+		return fmt.Errorf("record the opt-out: %w", err)
+	}
+	return nil
+}
+
+// RemoveOptOut is Engine.RemoveOptOut; the next run puts the URLs back.
+func (k *OptOutKeeper) RemoveOptOut(_ context.Context, scope optout.Scope, value string) error {
+	name := marks.OptOut(scope, value)
+	if encoded, err := k.store.Mark(name); err != nil || encoded == nil {
+		return errors.Join(err, optouts.ErrUnknown(optout.Entry{Scope: scope, Value: value}))
+	}
+	if _, err := k.commit(&storage.Batch{Marks: map[string][]byte{name: nil}}); err != nil {
+		return fmt.Errorf("remove the opt-out: %w", err)
+	}
+	return nil
+}
+
+// StoredOptOuts is Engine.OptOuts for a crawl that does not run.
+func StoredOptOuts(s *storage.Store, o Options) ([]OptOut, error) {
+	return optouts.All(s, o.OptOuts, nil, time.Now())
+}
+
+// OpenSeeds opens the store in o.DataDir, and makes one if there is none. The errors of storage.Open come through.
+func OpenSeeds(o Options) (*SeedKeeper, error) {
+	f, err := openOffline(&o)
+	if err != nil {
+		return nil, err
+	}
+	return &SeedKeeper{f}, nil
+}
+
+// SeedKeeper changes the seeds of a crawl that does not run.
+type SeedKeeper struct{ *offline }
+
+// ChangeSeeds is Engine.ChangeSeeds; the next run fetches the seeds, and drops what is of no seed any more.
+func (k *SeedKeeper) ChangeSeeds(_ context.Context, w SeedWish) (SeedCounts, error) {
+	all, err := StoredSeeds(k.store)
+	if err != nil {
+		return SeedCounts{}, err
+	}
+	set := seeds.NewSet(0).With(all)
+	c, err := seedbook.Plan(set, &w)
+	b := storage.Batch{Seeds: c.Rows(set)}
+	if err != nil || b.Empty() {
+		return c.Counts, err
+	}
+	if c.Removed > 0 {
+		b.Marks = map[string][]byte{sweep.MarkExclude: []byte(storage.Position{}.String())}
+	}
+	if _, err := k.commit(&b); err != nil {
+		return SeedCounts{}, fmt.Errorf("change seeds: %w", err)
+	}
+	return c.Counts, nil
+}
+
+// StoredSeeds is Engine.Seeds of a crawl that does not run.
+func StoredSeeds(s seedbook.Store) ([]Seed, error) { return seedbook.Read(s) }
+
+// StoredScope puts the scope of a crawl that does not run into view: that of the seeds given and of
+// those that earlier runs have recorded, without what opted out.
+func StoredScope(s *storage.Store, o Options, given []Seed, view *inspect.Options) error {
+	o.fill()
+	initial, err := newInitialScope(s, &o, given)
+	if err != nil {
+		return err
+	}
+	view.Scope = func(u weburl.URL, from seeds.Ref) (bool, string) { return isInScope(initial.scope, u, from) }
+	view.Seeds = initial.scope.Seeds
+	view.OptOut = func(host, address string) string { return optouts.OfHost(initial.scope, host, address) }
+	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"time"
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/optouts"
@@ -139,3 +140,66 @@ func CommandedOptOuts(s optouts.Reader) (map[string]optout.Entry, error) { retur
 
 // Granted says that what this process has of a limit that others share may have changed.
 func (s *Shared) Granted(k frontier.LimitKey) { s.gates.Granted(k) }
+
+// Rest is whether the engine of a shard has anything to do.
+type Rest struct {
+	// Quiet: nothing is under way or uncommitted.
+	Quiet bool
+	// Done: nothing can be fetched soon, nothing is under way or uncommitted. Only URLs from elsewhere can
+	// change that.
+	Done bool
+	// Number is that of the last commit. As long as it stays the same, and Quiet, nothing was done.
+	Number  uint64
+	Fetched uint64 // pages, over all runs
+}
+
+// Rest returns whether the engine has anything to do. With closed the crawl takes no URLs from users from
+// now on, if nothing is under way: they get ErrDraining. Without closed it takes them again. The errors are
+// those of Control. Any goroutine may call it.
+func (c *commands) Rest(ctx context.Context, closed bool) (r Rest, err error) {
+	logged, ok := c.store.(*loggedStore)
+	if !ok {
+		return r, errors.New("a crawl without a journal rests when it has ended")
+	}
+	callErr := c.mailbox.Load().call(ctx, func(d *dispatcher) {
+		var at storage.LogPosition
+		at, err = logged.LogPosition()
+		r = Rest{d.goesOn() && d.isQuiet(), d.isAtRest(), at.Number, d.fetchedPages()}
+		d.mailbox.draining.Store(d.draining || closed && r.Quiet && err == nil)
+	})
+	return r, errors.Join(callErr, err)
+}
+
+// Fetched returns how many pages are fetched, over all runs, as committed.
+func (c *commands) Fetched() uint64 { return c.store.Counters().Pages() }
+
+// SetOptOuts puts opt-outs in force for all engines that borrow what s has, those that are opened later
+// included, in place of those of an earlier call. An engine has them when Engine.TakeOptOuts has returned,
+// or within a second. It is for a Shared of OpenShared.
+func (s *Shared) SetOptOuts(entries []optout.Entry) {
+	list := make(map[string]optout.Entry, len(entries))
+	for _, e := range entries {
+		list[marks.OptOut(e.Scope, e.Value)] = e
+	}
+	s.optOuts.Store(&list)
+}
+
+// TakeOptOuts returns when what Shared.SetOptOuts has set is in force. The error is ErrNotRunning, or that
+// of the context. Any goroutine may call it.
+func (c *commands) TakeOptOuts(ctx context.Context) error {
+	return c.mailbox.Load().call(ctx, (*dispatcher).takeOptOuts)
+}
+
+// Share makes the limits of two crawls of one process, which share them, those of both together.
+func (l *Limits) Share(more *Limits) {
+	l.RateWait = max(l.RateWait, more.RateWait)
+	l.Received, l.BandwidthWait = max(l.Received, more.Received), max(l.BandwidthWait, more.BandwidthWait)
+	l.MaxRate, l.Bandwidth = max(l.MaxRate, more.MaxRate), max(l.Bandwidth, more.Bandwidth)
+	l.HostBandwidth = max(l.HostBandwidth, more.HostBandwidth)
+}
+
+// Time returns the time by the clock of the options.
+func (o Options) Time() time.Time {
+	o.fill()
+	return o.Now()
+}

@@ -2,8 +2,6 @@ package crawl
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"maps"
 	"time"
 
@@ -13,7 +11,6 @@ import (
 	"github.com/amble-crawler/amble/internal/rules/optout"
 	"github.com/amble-crawler/amble/internal/rules/seeds"
 	"github.com/amble-crawler/amble/internal/web/weburl"
-	"github.com/amble-crawler/amble/storage"
 )
 
 // Opt-outs come from the settings (Live.OptOuts) and from commands, which the database keeps. Those in
@@ -31,17 +28,6 @@ func (s *Shared) sharedOptOuts() map[string]optout.Entry {
 // shareOptOuts puts commanded opt-outs in force for all other engines.
 func (s *Shared) shareOptOuts(commanded map[string]optout.Entry) {
 	list := maps.Clone(commanded)
-	s.optOuts.Store(&list)
-}
-
-// SetOptOuts puts opt-outs in force for all engines that borrow what s has, those that are opened later
-// included, in place of those of an earlier call. An engine has them when Engine.TakeOptOuts has returned,
-// or within a second. It is for a Shared of OpenShared.
-func (s *Shared) SetOptOuts(entries []optout.Entry) {
-	list := make(map[string]optout.Entry, len(entries))
-	for _, e := range entries {
-		list[marks.OptOut(e.Scope, e.Value)] = e
-	}
 	s.optOuts.Store(&list)
 }
 
@@ -137,57 +123,12 @@ func (c *commands) RemoveOptOut(ctx context.Context, scope optout.Scope, value s
 	return c.mailbox.Load().submit(ctx, func(d *dispatcher) error { return d.changeOptOut(entry, true) })
 }
 
-// TakeOptOuts returns when what Shared.SetOptOuts has set is in force. The error is ErrNotRunning, or that
-// of the context. Any goroutine may call it.
-func (c *commands) TakeOptOuts(ctx context.Context) error {
-	return c.mailbox.Load().call(ctx, (*dispatcher).takeOptOuts)
-}
-
 // OptOut is an opt-out for people.
 type OptOut = optouts.OptOut
 
 // OptOuts returns all opt-outs. Any goroutine may call it.
 func (v *views) OptOuts() ([]OptOut, error) {
 	return optouts.All(v.store, v.live.Load().OptOuts, v.o.Shared.sharedOptOuts(), v.o.Now())
-}
-
-// StoredOptOuts is Engine.OptOuts for a crawl that does not run.
-func StoredOptOuts(s *storage.Store, o Options) ([]OptOut, error) {
-	return optouts.All(s, o.OptOuts, nil, time.Now())
-}
-
-// OptOutKeeper records opt-outs of a crawl that does not run.
-type OptOutKeeper struct{ *offline }
-
-// OpenOptOuts opens the store in o.DataDir, and makes one if there is none. The errors of storage.Open
-// come through.
-func OpenOptOuts(o Options) (*OptOutKeeper, error) {
-	f, err := openOffline(&o)
-	if err != nil {
-		return nil, err
-	}
-	return &OptOutKeeper{f}, nil
-}
-
-// AddOptOut is Engine.AddOptOut.
-func (k *OptOutKeeper) AddOptOut(_ context.Context, e optout.Entry) error {
-	b := storage.Batch{Marks: map[string][]byte{marks.OptOut(e.Scope, e.Value): optouts.Encode(e)}}
-	if _, err := k.commit(&b); err != nil {
-		return fmt.Errorf("record the opt-out: %w", err)
-	}
-	return nil
-}
-
-// RemoveOptOut is Engine.RemoveOptOut; the next run puts the URLs back.
-func (k *OptOutKeeper) RemoveOptOut(_ context.Context, scope optout.Scope, value string) error {
-	name := marks.OptOut(scope, value)
-	if encoded, err := k.store.Mark(name); err != nil || encoded == nil {
-		return errors.Join(err, optouts.ErrUnknown(optout.Entry{Scope: scope, Value: value}))
-	}
-	if _, err := k.commit(&storage.Batch{Marks: map[string][]byte{name: nil}}); err != nil {
-		return fmt.Errorf("remove the opt-out: %w", err)
-	}
-	return nil
 }
 
 // scopeReason says why a URL is in scope or not, with the opt-out that covers it.

@@ -161,11 +161,3 @@ func (l *Limits) add(more *Limits) {
 	l.RateWait, l.BandwidthWait = l.RateWait+more.RateWait, l.BandwidthWait+more.BandwidthWait
 	l.Received, l.ExitWhenDone = l.Received+more.Received, more.ExitWhenDone // all parts have the same
 }
-
-// Share makes the limits of two crawls of one process, which share them, those of both together.
-func (l *Limits) Share(more *Limits) {
-	l.RateWait = max(l.RateWait, more.RateWait)
-	l.Received, l.BandwidthWait = max(l.Received, more.Received), max(l.BandwidthWait, more.BandwidthWait)
-	l.MaxRate, l.Bandwidth = max(l.MaxRate, more.MaxRate), max(l.Bandwidth, more.Bandwidth)
-	l.HostBandwidth = max(l.HostBandwidth, more.HostBandwidth)
-}

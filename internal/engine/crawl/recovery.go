@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/amble-crawler/amble/frontier"
@@ -89,4 +91,34 @@ const CrashDir = "crashes"
 // markCrash stores the version that crashed at a URL of a host, in the commit of the URL's outcome.
 func (g *gathering) markCrash(host storage.HostID) {
 	g.pending.setMark(sweep.CrashMark(host), []byte(g.o.Version))
+}
+
+// ErasureFile is the name of the file under the data directory that exists while hosts are erased.
+// Until the erasure has ended, Open and the functions for a crawl that does not run refuse the
+// directory with ErrErasing.
+const ErasureFile = "erasing.json"
+
+// ErrErasing says that hosts are being erased, or that this was interrupted.
+var ErrErasing = errors.New("an erasure of hosts has not ended")
+
+// openStore opens the store in o.DataDir, unless hosts are being erased there.
+func openStore(o *Options) (*storage.Store, error) {
+	s, err := storage.Open(o.DataDir, o.Storage)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkErasure(o.DataDir); err != nil { // nobody begins one from here on
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// checkErasure returns ErrErasing while an erasure has not ended.
+func checkErasure(dir string) error {
+	path := filepath.Join(dir, ErasureFile)
+	if _, err := os.Stat(path); err != nil {
+		return nil // nor is there one if the directory cannot be read
+	}
+	return fmt.Errorf("%w: %s is there; amble run goes on with it and then crawls, amble erase --resume goes on "+
+		"with it alone", ErrErasing, path)
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/lists"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/seedbook"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/work"
-	"github.com/amble-crawler/amble/internal/engine/sweep"
 	"github.com/amble-crawler/amble/internal/rules/seeds"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -99,39 +98,3 @@ func (v *views) Seeds() ([]Seed, error) {
 	}
 	return seedbook.Read(v.store) // the crawl has not begun
 }
-
-// SeedKeeper changes the seeds of a crawl that does not run.
-type SeedKeeper struct{ *offline }
-
-// OpenSeeds opens the store in o.DataDir, and makes one if there is none. The errors of storage.Open come through.
-func OpenSeeds(o Options) (*SeedKeeper, error) {
-	f, err := openOffline(&o)
-	if err != nil {
-		return nil, err
-	}
-	return &SeedKeeper{f}, nil
-}
-
-// ChangeSeeds is Engine.ChangeSeeds; the next run fetches the seeds, and drops what is of no seed any more.
-func (k *SeedKeeper) ChangeSeeds(_ context.Context, w SeedWish) (SeedCounts, error) {
-	all, err := StoredSeeds(k.store)
-	if err != nil {
-		return SeedCounts{}, err
-	}
-	set := seeds.NewSet(0).With(all)
-	c, err := seedbook.Plan(set, &w)
-	b := storage.Batch{Seeds: c.Rows(set)}
-	if err != nil || b.Empty() {
-		return c.Counts, err
-	}
-	if c.Removed > 0 {
-		b.Marks = map[string][]byte{sweep.MarkExclude: []byte(storage.Position{}.String())}
-	}
-	if _, err := k.commit(&b); err != nil {
-		return SeedCounts{}, fmt.Errorf("change seeds: %w", err)
-	}
-	return c.Counts, nil
-}
-
-// StoredSeeds is Engine.Seeds of a crawl that does not run.
-func StoredSeeds(s seedbook.Store) ([]Seed, error) { return seedbook.Read(s) }

@@ -57,20 +57,6 @@ func newInitialScope(s scopeStore, o *Options, given []Seed, shared ...storage.S
 	return &initialScope{b, scope}, nil
 }
 
-// StoredScope puts the scope of a crawl that does not run into view: that of the seeds given and of
-// those that earlier runs have recorded, without what opted out.
-func StoredScope(s *storage.Store, o Options, given []Seed, view *inspect.Options) error {
-	o.fill()
-	initial, err := newInitialScope(s, &o, given)
-	if err != nil {
-		return err
-	}
-	view.Scope = func(u weburl.URL, from seeds.Ref) (bool, string) { return isInScope(initial.scope, u, from) }
-	view.Seeds = initial.scope.Seeds
-	view.OptOut = func(host, address string) string { return optouts.OfHost(initial.scope, host, address) }
-	return nil
-}
-
 // isInScope reports whether a URL that was reached by a seed is in scope, and why. A nil scope is that of a crawl that
 // has not begun.
 func isInScope(scope *frontier.Scope, u weburl.URL, from seeds.Ref) (in bool, why string) {

@@ -121,23 +121,6 @@ func (v *View) byName(ctx context.Context, t *Table, q HostQuery) (HostPage, err
 	return page, err
 }
 
-// HostNames returns at most limit names of hosts that begin with a prefix. It inspects a bounded
-// number of names.
-func (v *records) HostNames(_ context.Context, begin string, most int) (names []string, err error) {
-	seen := 0
-	err = v.store.Names("", "", func(name string, _ storage.HostID) error {
-		if seen == maxNames || len(names) == most {
-			return storage.ErrStop
-		}
-		seen++
-		if strings.HasPrefix(name, begin) {
-			names = append(names, name)
-		}
-		return nil
-	})
-	return names, err
-}
-
 // URLPage is a part of a list of URLs.
 type URLPage struct {
 	URLs []URL `json:"urls"`

@@ -78,14 +78,6 @@ const LivePage = 500
 // View inspects a store. It may be used by any number of goroutines.
 type View struct{ records }
 
-// Records returns what the view reads, and the seeds in force; nil: they are not known.
-func (v *View) Records() (s Store, set *seeds.Set) {
-	if v.o.Seeds != nil {
-		set = v.o.Seeds()
-	}
-	return v.store, set
-}
-
 // records are what a view reads of the store: robots.txt files, lists of URLs, and the plan of recrawls.
 type records struct {
 	store    Store

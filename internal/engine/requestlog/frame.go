@@ -1,12 +1,8 @@
 package requestlog
 
 import (
-	"bytes"
 	"encoding/binary"
 	"hash/crc32"
-	"io"
-
-	"github.com/klauspost/compress/flate"
 
 	"github.com/amble-crawler/amble/robots"
 )
@@ -41,16 +37,4 @@ func appendFrame(b, payload []byte) []byte {
 	b = binary.AppendUvarint(b, uint64(len(payload)))
 	b = append(b, payload...)
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(payload, castagnoli))
-}
-
-// unpack is the inverse of robots.Pack, for a body of a known size.
-func unpack(packed []byte, size int) ([]byte, bool) {
-	if len(packed) == size {
-		return packed, true
-	}
-	body := make([]byte, size)
-	if _, err := io.ReadFull(flate.NewReader(bytes.NewReader(packed)), body); err != nil {
-		return nil, false
-	}
-	return body, true
 }

@@ -3,8 +3,13 @@
 package requestlog
 
 import (
+	"bytes"
+	"compress/flate"
 	"errors"
+	"io"
 	"iter"
+
+	"github.com/amble-crawler/amble/robots"
 )
 
 // ReadMerged is Read for the logs of one crawl that was moved between machines: each gets the requests of all in the
@@ -70,4 +75,35 @@ func (s *Summary) add(other *Summary) {
 	s.Files, s.Bytes, s.Requests = s.Files+other.Files, s.Bytes+other.Bytes, s.Requests+other.Requests
 	s.Lost, s.Unfinished = s.Lost+other.Lost, s.Unfinished+other.Unfinished
 	s.Damaged = append(s.Damaged, other.Damaged...)
+}
+
+// unpack is the inverse of robots.Pack, for a body of a known size.
+func unpack(packed []byte, size int) ([]byte, bool) {
+	if len(packed) == size {
+		return packed, true
+	}
+	body := make([]byte, size)
+	if _, err := io.ReadFull(flate.NewReader(bytes.NewReader(packed)), body); err != nil {
+		return nil, false
+	}
+	return body, true
+}
+
+// StartedAt returns Start in a form that can be compared with instants of other requests. Read sets
+// it.
+func (r *Request) StartedAt() Instant { return r.starts }
+
+// EndedAt returns End in a form that can be compared with instants of other requests. If the end is
+// unknown, it is the latest possible one: the start of the next process. Read sets it.
+func (r *Request) EndedAt() Instant { return r.ends }
+
+// Body returns the unpacked robots.txt; false if the log had no room for it, or there was none.
+func (p *Policy) Body() ([]byte, bool) {
+	if p.Version == robots.VersionOf(nil) {
+		return nil, true // it is known to be empty
+	}
+	if !p.kept {
+		return nil, false
+	}
+	return unpack(p.Packed, p.size)
 }

@@ -86,14 +86,6 @@ type Request struct {
 	starts, ends Instant
 }
 
-// StartedAt returns Start in a form that can be compared with instants of other requests. Read sets
-// it.
-func (r *Request) StartedAt() Instant { return r.starts }
-
-// EndedAt returns End in a form that can be compared with instants of other requests. If the end is
-// unknown, it is the latest possible one: the start of the next process. Read sets it.
-func (r *Request) EndedAt() Instant { return r.ends }
-
 // Process is a process that makes requests. It does not change while it runs.
 type Process struct {
 	Began      time.Time     // with a monotonic clock reading
@@ -147,15 +139,4 @@ type Policy struct {
 
 	size int // of the body in the log
 	kept bool
-}
-
-// Body returns the unpacked robots.txt; false if the log had no room for it, or there was none.
-func (p *Policy) Body() ([]byte, bool) {
-	if p.Version == robots.VersionOf(nil) {
-		return nil, true // it is known to be empty
-	}
-	if !p.kept {
-		return nil, false
-	}
-	return unpack(p.Packed, p.size)
 }

@@ -47,21 +47,5 @@ func (p *Plan) Restore(b []byte) error {
 	return nil
 }
 
-// Pages returns the number of pages with a planned visit.
-func (p *Plan) Pages() int { return int(p.census.pages + p.census.plain) }
-
 // Forget takes a page off the plan that is no longer known, given its history.
 func (p *Plan) Forget(h History, i Importance) { p.census.remove(h, i) }
-
-// Without returns the encoded state of a plan without pages that are no longer known. each calls
-// remove with the history of each of them.
-func Without(encoded []byte, each func(remove func(History, Importance)) error) ([]byte, error) {
-	var p Plan
-	if err := p.Restore(encoded); err != nil {
-		return nil, err
-	}
-	if err := each(p.census.remove); err != nil {
-		return nil, err
-	}
-	return p.AppendBinary(nil)
-}

@@ -131,33 +131,6 @@ func shorten(all []byte) []byte {
 	return append(all[:at+1], all[at+2:]...)
 }
 
-// Observation is what one visit, or several without a change, showed about a page.
-type Observation struct {
-	Change Change        // Same or Changed
-	Span   time.Duration // the approximate time that it is about
-	Dated  bool          // Span is the age of the change at the visit, by Last-Modified
-}
-
-// Observations returns the observations of a page, the newest first.
-func (h History) Observations() (all []Observation) {
-	if h.isPlain() {
-		return nil
-	}
-	for _, b := range h[1:] {
-		span := func(from byte) time.Duration { return time.Duration(levelSeconds(b-from) * float64(time.Second)) }
-		switch {
-		case b == 0:
-		case b >= exact:
-			all = append(all, Observation{Change: Changed, Span: span(exact), Dated: true})
-		case b >= changed:
-			all = append(all, Observation{Change: Changed, Span: span(changed)})
-		default:
-			all = append(all, Observation{Change: Same, Span: span(unchanged)})
-		}
-	}
-	return all
-}
-
 // Rate returns the estimate that the page was planned by, or false if there was none.
 func (h History) Rate() (Rate, bool) {
 	if !h.indexed() {

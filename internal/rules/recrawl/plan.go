@@ -91,17 +91,6 @@ func (p *Plan) SetBudget(perDay float64) {
 	p.priced = math.MaxUint32 // compute the price again
 }
 
-// Demand returns the price, and the visits a day that the pages would need at another price, in seconds. So
-// many pages were fetched in all. Those that are not on the plan count as rarely visited: they may get on it.
-func (p *Plan) Demand(at float64, fetched uint64) (price, perDayVisits float64) {
-	price, b := p.currentPrice(), p.o.bounds()
-	visits := p.census.demand(at, b) + float64(p.census.fixed)/fixedUnit
-	if planned := p.census.pages + p.census.plain; fetched > planned {
-		visits += float64(fetched-planned) / b.most
-	}
-	return price, visits * perDay * math.Exp(-p.trim)
-}
-
 // Answered plans the next visit of a page, after a visit that brought the page or the answer that
 // it has not changed. It records what the visit says about the site.
 func (p *Plan) Answered(v *Visit, s *Site) Memory {

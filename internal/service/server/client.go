@@ -1,3 +1,5 @@
+//go:build !core
+
 package server
 
 import (
@@ -18,9 +20,6 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/inspect"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
-
-// maxObject bounds a response of one object, in bytes.
-const maxObject = 16 << 20
 
 // maxPage is how many hosts the API has on one page.
 const maxPage = 1000

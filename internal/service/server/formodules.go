@@ -3,12 +3,16 @@
 package server
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"slices"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -93,4 +97,34 @@ func Missing(failed map[string]error, shards []int, of int) *Incomplete {
 		m.Why = append(m.Why, fmt.Sprintf("%d of %d shards are crawled by no node that has answered", n, of))
 	}
 	return m
+}
+
+// Under returns the request for HTTP, with a prefix of its path.
+func (r *Request) Under(ctx context.Context, prefix string) *http.Request {
+	u := r.URL
+	u.Path = prefix + u.Path
+	if u.RawPath != "" {
+		u.RawPath = prefix + u.RawPath
+	}
+	h := (&http.Request{Method: r.Method, URL: &u, Header: http.Header{}}).WithContext(ctx)
+	if r.Kind != "" {
+		h.Header.Set("Content-Type", r.Kind)
+	}
+	if r.Body != nil {
+		h.Body, h.ContentLength = io.NopCloser(bytes.NewReader(r.Body)), int64(len(r.Body))
+	}
+	return h
+}
+
+// And returns what either of two lacks; each may be nil.
+func (m *Incomplete) And(more *Incomplete) *Incomplete {
+	if m == nil || more == nil {
+		return cmp.Or(m, more)
+	}
+	why := union(m.Why, more.Why)
+	return &Incomplete{union(m.Nodes, more.Nodes), union(m.Shards, more.Shards), why[:min(len(why), maxWhy)]}
+}
+
+func union[T cmp.Ordered](a, b []T) []T {
+	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(a, b))))
 }

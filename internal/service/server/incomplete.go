@@ -65,27 +65,6 @@ func (m *Incomplete) Error() string {
 	return text
 }
 
-// later is the error of a command that is durable and not carried out everywhere; nil: it is.
-func (m *Incomplete) later() error {
-	if m == nil {
-		return nil
-	}
-	return fmt.Errorf("the command is recorded, and will be carried out where it is not yet: %w", m)
-}
-
-// And returns what either of two lacks; each may be nil.
-func (m *Incomplete) And(more *Incomplete) *Incomplete {
-	if m == nil || more == nil {
-		return cmp.Or(m, more)
-	}
-	why := union(m.Why, more.Why)
-	return &Incomplete{union(m.Nodes, more.Nodes), union(m.Shards, more.Shards), why[:min(len(why), maxWhy)]}
-}
-
-func union[T cmp.Ordered](a, b []T) []T {
-	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(a, b))))
-}
-
 // wholly is the error of a command that has to reach all shards.
 func wholly(lacking *Incomplete, err error) error {
 	if err == nil && lacking != nil {

@@ -242,19 +242,3 @@ func (l *lending) fetchersAPI(api huma.API) {
 		return answer(fetcherDone{in.Name, false}, l.s.crawl(ctx).Admit(ctx, in.Name))
 	})
 }
-
-// Fetchers is [crawl.Engine.Fetchers] of the running crawl.
-func (c *Client) Fetchers(ctx context.Context) ([]remote.Fetcher, error) {
-	var list fetcherList
-	err := c.Command(ctx, http.MethodGet, "/fetchers", nil, &list)
-	return list.Fetchers, err
-}
-
-// SetCutOff is [crawl.Engine.CutOff] or [crawl.Engine.Admit] of the running crawl.
-func (c *Client) SetCutOff(ctx context.Context, fetcher string, on bool) error {
-	method := http.MethodPost
-	if on {
-		method = http.MethodDelete
-	}
-	return c.Command(ctx, method, "/fetchers/"+fetcher, nil, nil)
-}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -135,30 +134,4 @@ func removeFromShards(ctx context.Context, d Division, e optout.Entry, found boo
 		return fmt.Errorf("opt-out of %s %s that a command recorded: %w", e.Scope, e.Value, inspect.ErrUnknown)
 	}
 	return nil
-}
-
-// AddOptOut is [crawl.Engine.AddOptOut] of the running crawl.
-func (c *Client) AddOptOut(ctx context.Context, e optout.Entry) error {
-	in := optOutRequest{}
-	in.Body.Scope, in.Body.Value, in.Body.Reason, in.Body.By, in.Body.Until = e.Scope, e.Value, e.Reason, e.By, e.Until
-	return c.Command(ctx, http.MethodPost, "/optouts", in.Body, nil)
-}
-
-// RemoveOptOut is [crawl.Engine.RemoveOptOut] of the running crawl.
-func (c *Client) RemoveOptOut(ctx context.Context, scope optout.Scope, value string) error {
-	v := url.Values{"scope": {string(scope)}, "value": {value}}
-	return c.Command(ctx, http.MethodDelete, "/optouts?"+v.Encode(), nil, nil)
-}
-
-// OptOuts is [crawl.Engine.OptOuts] of the running crawl.
-func (c *Client) OptOuts(ctx context.Context) ([]crawl.OptOut, error) {
-	var list optOutList
-	err := c.object(ctx, BasePath+"/optouts", nil, &list)
-	if err == nil && list.OptOuts == nil {
-		err = errors.New("the running crawl has no list of opt-outs")
-	}
-	if err == nil && list.Incomplete != nil {
-		err = list.Incomplete
-	}
-	return list.OptOuts, err
 }

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -34,23 +33,6 @@ func asked(ctx context.Context) *Request {
 func (r *Request) with(query url.Values) *Request {
 	r.URL.RawQuery = query.Encode()
 	return r
-}
-
-// Under returns the request for HTTP, with a prefix of its path.
-func (r *Request) Under(ctx context.Context, prefix string) *http.Request {
-	u := r.URL
-	u.Path = prefix + u.Path
-	if u.RawPath != "" {
-		u.RawPath = prefix + u.RawPath
-	}
-	h := (&http.Request{Method: r.Method, URL: &u, Header: http.Header{}}).WithContext(ctx)
-	if r.Kind != "" {
-		h.Header.Set("Content-Type", r.Kind)
-	}
-	if r.Body != nil {
-		h.Body, h.ContentLength = io.NopCloser(bytes.NewReader(r.Body)), int64(len(r.Body))
-	}
-	return h
 }
 
 // refused is a response of a shard or node that is not the one that was wanted. It is passed on as it is.
@@ -185,3 +167,6 @@ func AskNodes[T any](ctx context.Context, d Division, limit time.Duration, r *Re
 		return decode[T](checked(d.AskNode(ctx, node, r)))
 	})
 }
+
+// maxObject bounds a response of one object, in bytes.
+const maxObject = 16 << 20

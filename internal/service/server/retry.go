@@ -1,9 +1,7 @@
 package server
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -243,21 +241,4 @@ func (s *Server) retryURLs(ctx context.Context, t *Stream, selection sweep.Selec
 		return t.Lines.Write(&RetryReport{Retried: last, Error: err.Error()})
 	}
 	return err
-}
-
-// Retry is [crawl.Engine.Retry] of the running crawl, or [crawl.Engine.CountRetries] for a dry run.
-func (c *Client) Retry(ctx context.Context, q Retry, each func(sweep.Retried) error) (sweep.Retried, error) {
-	var last RetryReport
-	encoded, err := json.Marshal(q)
-	if err == nil {
-		path := "/api/v1/urls/retry"
-		if q.Drops {
-			path = "/api/v1/urls/drop"
-		}
-		err = eachReport(ctx, c, path, nil, bytes.NewReader(encoded), func(r *RetryReport) error {
-			last = *r
-			return each(r.Retried)
-		})
-	}
-	return last.Retried, c.ended(err, last.Error, last.Done)
 }

@@ -3,13 +3,10 @@ package server
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -172,70 +169,4 @@ func readSeeds(text []byte) (all []crawl.Seed, err error) {
 		}
 		all = append(all, item.Seed(SeedSource))
 	}
-}
-
-// ChangeSeeds is [crawl.Engine.ChangeSeeds] of the running crawl, in as few requests as can be.
-func (c *Client) ChangeSeeds(ctx context.Context, w crawl.SeedWish) (crawl.SeedCounts, error) {
-	return SendSeeds(&w, func(method string, v url.Values, body []byte) (*http.Response, error) {
-		return c.send(ctx, method, BasePath+"/seeds", v, bytes.NewReader(body))
-	})
-}
-
-// SendSeeds sends a wish in as few requests as can be.
-func SendSeeds(
-	w *crawl.SeedWish, send func(method string, v url.Values, body []byte) (*http.Response, error),
-) (sum crawl.SeedCounts, err error) {
-	change := func(method string, v url.Values, body []byte) error {
-		more, err := decode[crawl.SeedCounts](send(method, v, body))
-		sum.Added, sum.Changed = sum.Added+more.Added, sum.Changed+more.Changed
-		sum.Known, sum.Removed = sum.Known+more.Known, sum.Removed+more.Removed
-		if err != nil {
-			return fmt.Errorf("change seeds: %w", err)
-		}
-		return nil
-	}
-	var list []byte
-	for i := range w.Add {
-		s := &w.Add[i]
-		e := NewSeedEntry(s)
-		if e.Source, e.Settings = "", false; s.Bare {
-			e.URL = strings.TrimPrefix(e.URL, "https://")
-		}
-		line, err := json.Marshal(&e)
-		if err != nil {
-			return sum, err
-		}
-		list = append(append(list, line...), '\n')
-		if last := i == len(w.Add)-1; last || len(list) > maxSeedList/2 || w.Add[i+1].Settings != s.Settings {
-			v := url.Values{}
-			if s.Settings {
-				v.Set("settings", "true")
-			}
-			if err := change(http.MethodPost, v, list); err != nil {
-				return sum, err
-			}
-			list = list[:0]
-		}
-	}
-	var names []string
-	for i, size := 0, 0; i < len(w.Remove); i++ {
-		names = append(names, w.Remove[i].String())
-		size += len(url.QueryEscape(names[len(names)-1]))
-		if len(names) == mostRemoved || size > mostSeedNames || i == len(w.Remove)-1 {
-			if err := change(http.MethodDelete, url.Values{"url": names}, nil); err != nil {
-				return sum, err
-			}
-			names, size = nil, 0
-		}
-	}
-	return sum, nil
-}
-
-// Seeds returns the seeds of the running crawl.
-func (c *Client) Seeds(ctx context.Context) (all []SeedEntry, err error) {
-	_, err = EachLine(ctx, c, BasePath+"/seeds", nil, func(e *SeedEntry) error {
-		all = append(all, *e)
-		return nil
-	})
-	return all, err
 }

@@ -244,13 +244,3 @@ func (h *Holds) Apply(host string, encoded []byte) ([]byte, error) {
 	}
 	return polite.State(h.Now).AppendBinary(nil)
 }
-
-// Check decodes the marks that a recovery uses, and reports what cannot be read.
-func Check(s Store, found func(what string, err error)) {
-	r := &recovery{store: s, lent: remote.NewHistory()}
-	_, err := r.openDeaths()
-	found("deaths", err)
-	_, err = r.openUncommitted()
-	found("uncommitted requests", err)
-	found("leases", r.openLeases())
-}
