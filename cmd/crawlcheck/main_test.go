@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/crawlcheck"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
@@ -93,9 +94,8 @@ func TestExitCodes(t *testing.T) {
 			}
 			var out bytes.Buffer
 			code := run(c.args, &out, &out)
-			if code != c.code || !strings.Contains(out.String(), c.says) {
-				t.Errorf("exit code %d, want %d with %q:\n%s", code, c.code, c.says, out.String())
-			}
+			assert.True(t, code == c.code && strings.Contains(out.String(), c.says),
+				"exit code %d, want %d with %q:\n%s", code, c.code, c.says, out.String())
 		})
 	}
 }
@@ -119,9 +119,7 @@ func TestCompare(t *testing.T) {
 		!strings.Contains(out.String(), "| hold | must | 0 | 1 |\n") {
 		t.Errorf("%d\n%s", code, out.String())
 	}
-	if code := run([]string{"compare", os.Args[0]}, &out, &out); code != exitUsage {
-		t.Errorf("a report that is none: %d", code)
-	}
+	assert.Equal(t, run([]string{"compare", os.Args[0]}, &out, &out), exitUsage, "a report that is none")
 }
 
 // TestForms: the forms of a report are what they are called.
@@ -148,14 +146,10 @@ func TestForms(t *testing.T) {
 	} {
 		text := must.Get(os.ReadFile(file(form)))(t)
 		for _, content := range contents {
-			if !bytes.Contains(text, []byte(content)) {
-				t.Errorf("%s lacks %q:\n%s", form, content, text)
-			}
+			assert.True(t, bytes.Contains(text, []byte(content)), "%s lacks %q:\n%s", form, content, text)
 		}
 		if form != "html" {
-			if err := xml.Unmarshal(text, new(struct{})); err != nil {
-				t.Errorf("%s: %v", form, err)
-			}
+			assert.NoError(t, xml.Unmarshal(text, new(struct{})), form)
 		}
 	}
 }

@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // grantBench is a granter whose wait is over at at(0), and a limit of all its users.
@@ -41,9 +44,7 @@ func (b *grantBench) handle(now time.Duration, r GrantRequest) map[string]Grant 
 
 func TestGranterWaits(t *testing.T) {
 	b := newGrantBench(t, Limit{Slots: 1, Delay: 10 * time.Second})
-	if grants := b.request(-1, "a", 1, 0, 1); len(grants) > 0 {
-		t.Errorf("%v before the wait is over", grants)
-	}
+	assert.AtMost(t, len(b.request(-1, "a", 1, 0, 1)), 0, "before the wait is over")
 	if g := b.request(0, "a", 1, 0, 1)["a"]; g.Slots != 1 || g.After != 11*time.Second {
 		t.Errorf("first grant %+v", g)
 	}
@@ -61,13 +62,9 @@ func TestGranterConfirms(t *testing.T) {
 	if g := b.request(-5*time.Second, "a", 1, 3, 4)["a"]; g.Slots != 3 || g.Share != 4 {
 		t.Errorf("%+v", g)
 	}
-	if grants := b.request(-4*time.Second, "b", 1, 0, 4); len(grants) > 0 {
-		t.Errorf("%+v before the wait is over", grants)
-	}
+	assert.AtMost(t, len(b.request(-4*time.Second, "b", 1, 0, 4)), 0, "before the wait is over")
 	grants := b.request(0, "b", 1, 0, 4)
-	if g := grants["b"]; g.Slots != 1 {
-		t.Errorf("%+v", grants)
-	}
+	assert.Equal(t, grants["b"].Slots, 1, grants)
 	o := testOptions()
 	a := &allowance{key: "key", waiting: 1, share: 1, slots: 1, until: at(10 * time.Second)}
 	confirms := Grant{Number: a.request(at(0), &o, Member{}, 1).Number, Slots: 1, For: o.TTL}
@@ -93,41 +90,32 @@ func TestGranterHandsOver(t *testing.T) {
 	b.g.handle(at(5*time.Second),
 		GrantRequest{Key: "returned", Limit: b.limit, User: Member{"a", 1}, Number: 2, Used: true})
 	h := b.g.handover(at(6 * time.Second))
-	if len(h.Limits) != 2 || h.Ready != -6*time.Second {
-		t.Fatalf("%+v", h)
-	}
+	must.True(t, len(h.Limits) == 2 && h.Ready == -6*time.Second, "%+v", h)
 	b.limit.Delay = 0
 	b.g = h.granter(at(time.Hour), b.g.o, b.g.isOver)
 	if grants := b.request(time.Hour, "b", 1, 0, 4); grants["b"].Slots != 0 || grants["a"].Slots != 4 ||
 		grants["a"].Share != 2 {
 		t.Errorf("%+v", grants)
 	}
-	if g := b.request(time.Hour+15*time.Second, "b", 1, 0, 4)["b"]; g.Slots != 4 {
-		t.Errorf("a TTL after the grant: %+v", g)
-	}
+	assert.Equal(t, b.request(time.Hour+15*time.Second, "b", 1, 0, 4)["b"].Slots, 4, "a TTL after the grant")
 	for _, key := range []string{"returned", "unknown"} {
 		var after time.Duration
 		for _, g := range b.g.handle(at(time.Hour), GrantRequest{Key: key, Limit: Limit{Slots: 1, Delay: delay},
 			User: Member{"b", 1}, Number: b.number, Want: 1}) {
 			after = g.After
 		}
-		if want := map[string]time.Duration{"returned": stretched - time.Second,
-			"unknown": stretched - 6*time.Second}; after != want[key] {
-			t.Errorf("%q: after %v", key, after)
-		}
+		assert.Equal(t, after,
+			map[string]time.Duration{"returned": stretched - time.Second, "unknown": stretched - 6*time.Second}[key],
+			key, "after")
 	}
 	b.g = newGranter(at(20*time.Second), b.g.o, b.g.isOver)
 	b.g = b.g.handover(at(0)).granter(at(time.Minute), b.g.o, b.g.isOver)
-	if grants := b.request(80*time.Second-1, "a", 1, 0, 1); len(grants) > 0 {
-		t.Errorf("%v before the wait of the granter before is over", grants)
-	}
+	assert.AtMost(t, len(b.request(80*time.Second-1, "a", 1, 0, 1)), 0, "before the wait of the granter before is over")
 	for i := range 1 << 14 {
 		b.g.limits[strings.Repeat("x", 64)+fmt.Sprint(i)] = &sharedLimit{lastEnd: at(80 * time.Second),
 			limit: Limit{1, delay}}
 	}
-	if b.g.handover(at(80*time.Second)) != nil {
-		t.Error("more is handed over than a message holds")
-	}
+	assert.True(t, b.g.handover(at(80*time.Second)) == nil, "more is handed over than a message holds")
 }
 
 func TestGranterDivides(t *testing.T) {
@@ -136,17 +124,11 @@ func TestGranterDivides(t *testing.T) {
 		t.Errorf("alone: %+v", g)
 	}
 	grants := b.request(time.Second, "b", 1, 0, 4)
-	if grants["b"].Slots != 0 || grants["a"].Share != 2 {
-		t.Errorf("another waits: %+v", grants)
-	}
+	assert.True(t, grants["b"].Slots == 0 && grants["a"].Share == 2, "another waits: %+v", grants)
 	grants = b.request(2*time.Second, "a", 1, 2, 4)
-	if grants["a"].Slots != 2 || grants["b"].Slots != 2 {
-		t.Errorf("the first gives back two: %+v", grants)
-	}
+	assert.True(t, grants["a"].Slots == 2 && grants["b"].Slots == 2, "the first gives back two: %+v", grants)
 	grants = b.request(3*time.Second, "c", 1, 0, 1)
-	if grants["a"].Share != 1 && grants["b"].Share != 1 {
-		t.Errorf("a third waits: %+v", grants)
-	}
+	assert.True(t, grants["a"].Share == 1 || grants["b"].Share == 1, "a third waits: %+v", grants)
 	// A fourth and a fifth: one of the holders of a single slot has to give it up.
 	b.request(3*time.Second, "a", 1, 1, 4)
 	b.request(3*time.Second, "b", 1, 1, 4)
@@ -165,9 +147,7 @@ func TestGranterIsStrict(t *testing.T) {
 	b.request(2*time.Second, "b", 1, 0, 1)
 	b.limit = Limit{Slots: 4}
 	grants := b.request(3*time.Second, "a", 1, 1, 4)
-	if g := grants["a"]; g.Share != 0 || grants["b"].Slots != 0 {
-		t.Errorf("one slot is left: %+v", grants)
-	}
+	assert.True(t, grants["a"].Share == 0 && grants["b"].Slots == 0, "one slot is left: %+v", grants)
 	if g := b.request(4*time.Second, "a", 1, 0, 4)["b"]; g.Slots != 1 || g.After != 11*time.Second {
 		t.Errorf("%+v", g)
 	}
@@ -183,32 +163,22 @@ func TestGranterCounts(t *testing.T) {
 	b := newGrantBench(t, Limit{Slots: 4})
 	b.request(0, "a", 5, 0, 4)
 	repeated := GrantRequest{Key: "key", Limit: b.limit, User: Member{"a", 5}, Number: 1, Want: 4}
-	if g := b.handle(0, repeated)["a"]; g.Slots != 4 {
-		t.Errorf("repeated: %+v", g)
-	}
+	assert.Equal(t, b.handle(0, repeated)["a"].Slots, 4, "repeated")
 	for _, r := range []GrantRequest{
 		{Key: "key", User: Member{"a", 5}, Number: 0, Want: 4},
 		{Key: "key", User: Member{"a", 4}, Number: 9, Want: 4},
 	} {
-		if grants := b.handle(time.Second, r); len(grants) > 0 {
-			t.Errorf("%+v: %v", r, grants)
-		}
+		assert.AtMost(t, len(b.handle(time.Second, r)), 0, r)
 	}
 	b.request(10*time.Second, "b", 5, 0, 4)
 	grants := b.request(20*time.Second, "b", 5, 0, 4)
-	if grants["b"].Slots != 4 {
-		t.Errorf("after the slots have expired: %+v", grants)
-	}
-	if g := b.request(21*time.Second, "a", 5, 4, 4)["a"]; g.Slots != 0 {
-		t.Errorf("the first cannot keep them: %+v", g)
-	}
+	assert.Equal(t, grants["b"].Slots, 4, "after the slots have expired", grants)
+	assert.Equal(t, b.request(21*time.Second, "a", 5, 4, 4)["a"].Slots, 0, "the first cannot keep them")
 	if grants := b.request(22*time.Second, "b", 6, 4, 4); grants["a"].Slots != 2 || grants["b"].Slots != 2 {
 		t.Errorf("a later membership begins with nothing: %+v", grants)
 	}
 	b.over[Member{"a", 5}] = true
-	if g := b.request(23*time.Second, "b", 6, 2, 4)["b"]; g.Slots != 4 {
-		t.Errorf("the membership of the other is over: %+v", g)
-	}
+	assert.Equal(t, b.request(23*time.Second, "b", 6, 2, 4)["b"].Slots, 4, "the membership of the other is over")
 }
 
 func TestGranterDelays(t *testing.T) {
@@ -240,17 +210,12 @@ func TestGranterDelays(t *testing.T) {
 func TestGranterBounds(t *testing.T) {
 	b := newGrantBench(t, Limit{Slots: 4})
 	b.g.o.Limits = 1
-	if g := b.request(0, "a", 1, 1<<40, 1<<40)["a"]; g.Slots != 4 {
-		t.Errorf("%+v", g)
-	}
+	assert.Equal(t, b.request(0, "a", 1, 1<<40, 1<<40)["a"].Slots, 4)
 	b.request(0, "b", 1, -5, -5)
-	if out := b.handle(0, GrantRequest{Key: "another", User: Member{"a", 1}, Number: 99, Want: 1}); len(out) > 0 {
-		t.Errorf("more limits than allowed: %v", out)
-	}
+	assert.AtMost(t, len(b.handle(0, GrantRequest{Key: "another", User: Member{"a", 1}, Number: 99, Want: 1})), 0,
+		"more limits than allowed")
 	b.g.sweep(at(time.Hour))
-	if len(b.g.limits) != 0 {
-		t.Error("the limit is not forgotten")
-	}
+	assert.Equal(t, len(b.g.limits), 0, "the limit is not forgotten")
 	n := member(t, testOptions())
 	for _, user := range []Member{{}, {"self", 99}, {"self", 101}, {"stranger", 100}} {
 		n.GrantRequested(at(10*time.Second), GrantRequest{Key: "key", User: user, Number: 1, Want: 1})
@@ -259,9 +224,7 @@ func TestGranterBounds(t *testing.T) {
 	for _, shard := range []Shard{-1, 4} {
 		n.EpochSeen(at(10*time.Second), shard, 900, Epoch{})
 	}
-	if actions := n.Actions(); len(actions) > 0 {
-		t.Errorf("%v", actions)
-	}
+	assert.AtMost(t, len(n.Actions()), 0)
 }
 
 // TestUnusedSlot: a slot that others wait for is used once before it is given back, if that is
@@ -275,12 +238,10 @@ func TestUnusedSlot(t *testing.T) {
 		return a
 	}
 	a := take(5 * time.Second)
-	if a.isValid(at(6*time.Second-1), &o) || !a.isValid(at(6*time.Second), &o) {
-		t.Error("the turn begins 5 s after the arrival")
-	}
-	if a.keep(at(6*time.Second), &o) != 1 || a.keep(at(7*time.Second), &o) != 0 {
-		t.Error("an unused turn is kept for a second")
-	}
+	assert.True(t, !a.isValid(at(6*time.Second-1), &o) && a.isValid(at(6*time.Second), &o),
+		"the turn begins 5 s after the arrival")
+	assert.True(t, a.keep(at(6*time.Second), &o) == 1 && a.keep(at(7*time.Second), &o) == 0,
+		"an unused turn is kept for a second")
 	if a.hold = true; a.keep(at(7*time.Second), &o) != 1 {
 		t.Error("a turn is kept for a request that waits for another")
 	}
@@ -288,16 +249,10 @@ func TestUnusedSlot(t *testing.T) {
 		t.Error("a slot is kept until it was used")
 	}
 	a.used = true
-	if a.keep(at(time.Second), &o) != 0 {
-		t.Error("a used slot is kept")
-	}
-	if a.isValid(at(17*time.Second+1), &o) {
-		t.Error("a request with less than a second of the grant left")
-	}
+	assert.Equal(t, a.keep(at(time.Second), &o), 0, "a used slot is kept")
+	assert.True(t, !a.isValid(at(17*time.Second+1), &o), "a request with less than a second of the grant left")
 	a.apply(at(2*time.Second), &o, Grant{Number: 0, Slots: 2, For: o.TTL})
-	if a.slots != 1 {
-		t.Error("a grant for another request counts")
-	}
+	assert.Equal(t, a.slots, 1, "a grant for another request counts")
 }
 
 func TestShardOf(t *testing.T) {
@@ -312,9 +267,7 @@ func TestShardOf(t *testing.T) {
 	// Golden: another function would send all hosts of an existing cluster elsewhere.
 	want := map[string]Shard{"example.com": 9, "example.co.uk": 44, "192.0.2.1": 33, "[2001:db8::1]": 57}
 	for host, shard := range want {
-		if got := ShardOf(host, 64); got != shard {
-			t.Errorf("%s is in shard %d, not in %d", host, got, shard)
-		}
+		assert.Equal(t, ShardOf(host, 64), shard, host, "is in shard not in")
 	}
 }
 
@@ -360,13 +313,9 @@ func TestShortGrant(t *testing.T) {
 	}
 	a.used = true
 	second := a.request(at(3*time.Second), &o, Member{}, 2)
-	if second.Number != 2 || second.Keep != 1 {
-		t.Errorf("%+v", second)
-	}
+	assert.True(t, second.Number == 2 && second.Keep == 1, "%+v", second)
 	a.expire(at(6 * time.Second))
-	if !a.isDue(at(6*time.Second), &o) {
-		t.Error("nothing is requested after the end")
-	}
+	assert.True(t, a.isDue(at(6*time.Second), &o), "nothing is requested after the end")
 	a.apply(at(6*time.Second), &o, Grant{Number: 2, Slots: 1, For: o.TTL, Share: 1})
 	if third := a.request(at(6*time.Second), &o, Member{}, 3); a.slots != 0 || third.Number != 3 || third.Keep != 0 ||
 		!third.Used {
@@ -383,12 +332,8 @@ func TestSlowAnswer(t *testing.T) {
 	o := testOptions()
 	a := &allowance{key: "key", waiting: 1}
 	first := a.request(at(0), &o, Member{}, 1)
-	if a.isDue(at(o.Retry-1), &o) || !a.isDue(at(o.Retry), &o) {
-		t.Error("a request is repeated after Retry")
-	}
-	if again := a.request(at(o.Retry), &o, Member{}, 2); again != first {
-		t.Errorf("%+v is repeated as %+v", first, again)
-	}
+	assert.True(t, !a.isDue(at(o.Retry-1), &o) && a.isDue(at(o.Retry), &o), "a request is repeated after Retry")
+	assert.Equal(t, a.request(at(o.Retry), &o, Member{}, 2), first, "is repeated as")
 	if a.apply(at(o.Retry+time.Second), &o, Grant{Number: 1, Slots: 1, For: o.TTL, Share: 1}); a.slots != 1 ||
 		a.until != at(18*time.Second) {
 		t.Errorf("%d slots until %v", a.slots, a.until.Sub(at(0)))

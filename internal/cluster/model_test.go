@@ -4,6 +4,9 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // The bounds of the model: how long faults last, and how long after them nobody may starve. A message
@@ -31,12 +34,8 @@ func modelRun(t *testing.T, seed uint64) int {
 	w := newWorld(seed)
 	w.populate(4 + int(seed%3))
 	w.live()
-	if w.violation != "" {
-		t.Fatalf("seed %d: %s", seed, w.violation)
-	}
-	if len(w.opened) < worldShards {
-		t.Fatalf("seed %d: few engines were opened", seed)
-	}
+	must.True(t, w.violation == "", "seed %d: %s", seed, w.violation)
+	must.True(t, len(w.opened) >= worldShards, "seed %d: few engines were opened", seed)
 	return w.steps
 }
 
@@ -70,13 +69,9 @@ func TestHandOver(t *testing.T) {
 		}
 		w.run(w.now + 20*time.Second)
 		for key, most := range longest {
-			if pause := max(w.pauses[key], w.now-w.begun[key]); pause > most {
-				t.Errorf("seed %d: a pause of %v under %q", seed, pause, key)
-			}
+			assert.AtMost(t, max(w.pauses[key], w.now-w.begun[key]), most, "seed", seed, "a pause of under", key)
 		}
-		if w.violation != "" {
-			t.Fatalf("seed %d: %s", seed, w.violation)
-		}
+		must.True(t, w.violation == "", "seed %d: %s", seed, w.violation)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -50,9 +51,7 @@ func member(t *testing.T, o Options) *Node {
 			opened++
 		}
 	}
-	if opened != o.Shards {
-		t.Fatalf("%d engines", opened)
-	}
+	must.True(t, opened == o.Shards, "%d engines", opened)
 	return n
 }
 
@@ -60,16 +59,13 @@ func TestTrustCountsFromTheHeartbeat(t *testing.T) {
 	n := member(t, testOptions())
 	n.Tick(at(5 * time.Second))
 	w, ok := find[WriteKey](n.Actions())
-	if !ok || w.Expected != 100 {
-		t.Fatalf("heartbeat %+v", w)
-	}
+	must.True(t, ok && w.Expected == 100, "heartbeat %+v", w)
 	n.KeyAnswer(at(9*time.Second), "self", w.ID, 101, true)
 	if n.Trust() != at(23*time.Second) {
 		t.Errorf("trusted until %v after the start", n.Trust().Sub(at(0)))
 	}
-	if !n.MayStart(at(22*time.Second), 0) || n.MayStart(at(22*time.Second+1), 0) {
-		t.Error("a request may start with a second of trust left, and not with less")
-	}
+	assert.True(t, n.MayStart(at(22*time.Second), 0) && !n.MayStart(at(22*time.Second+1), 0),
+		"a request may start with a second of trust left, and not with less")
 }
 
 // TestQuarantine: an engine that cannot run costs its own shard. The node keeps it, grants its limits and claims it
@@ -85,9 +81,7 @@ func TestQuarantine(t *testing.T) {
 		t.Helper()
 		n.EngineFailed(now, 1, Fault{Kind: "log", Sequence: 42, Reason: "it cannot be read"})
 		w, ok := find[WriteEpoch](n.Actions())
-		if !ok || w.Epoch.Fault == nil || w.Epoch.Released {
-			t.Fatalf("the failure is not written: %+v", w)
-		}
+		must.True(t, ok && w.Epoch.Fault != nil && !w.Epoch.Released, "the failure is not written: %+v", w)
 		seq++
 		n.EpochAnswer(now, 1, w.ID, seq, true)
 		return w.Epoch
@@ -108,16 +102,13 @@ func TestQuarantine(t *testing.T) {
 		if e := fail(); e.Fault.Times != times+1 || e.Fault.Sequence != 42 {
 			t.Errorf("failure %d: %+v", times+1, e.Fault)
 		}
-		if n.MayStart(now, 1) || !n.MayStart(now, 0) || !n.IsGranter(now, key) {
-			t.Error("the shard is crawled, another is not, or its limits are not granted")
-		}
+		assert.True(t, !n.MayStart(now, 1) && n.MayStart(now, 0) && n.IsGranter(now, key),
+			"the shard is crawled, another is not, or its limits are not granted")
 		if s := n.Status().Shards[1]; s.Owner != "self" || s.Fault == nil || s.Fault.Reason != "it cannot be read" {
 			t.Errorf("status %+v", s)
 		}
 		now = now.Add(pause - 1)
-		if claimed() {
-			t.Fatalf("claimed within %v", pause)
-		}
+		must.True(t, !claimed(), "claimed within %v", pause)
 		if now = now.Add(1); !claimed() {
 			t.Fatalf("not claimed after %v", pause)
 		}
@@ -135,9 +126,8 @@ func TestQuarantine(t *testing.T) {
 		w, ok := a.(WriteEpoch)
 		released = released || ok && w.Shard == 1 && w.Epoch.Released && w.Epoch.Fault == nil
 	}
-	if !released || n.IsGranter(now, key) {
-		t.Error("a node that is drained does not hand over a shard in quarantine, or grants its limits")
-	}
+	assert.True(t, released && !n.IsGranter(now, key),
+		"a node that is drained does not hand over a shard in quarantine, or grants its limits")
 }
 
 // keyOf returns a limit that hashes to a shard.
@@ -170,9 +160,7 @@ func TestRefusedAfterLostAnswer(t *testing.T) {
 	n.Tick(at(7 * time.Second))
 	w, _ := find[WriteKey](n.Actions())
 	n.KeyAnswer(at(7*time.Second), "self", w.ID, 0, false)
-	if !n.MayStart(at(8*time.Second), 0) {
-		t.Error("not trusted")
-	}
+	assert.True(t, n.MayStart(at(8*time.Second), 0), "not trusted")
 	n.KeySeen(at(8*time.Second), "self", 101, Key{Process: 7, Born: 100, Weight: 1})
 	n.Tick(at(9 * time.Second))
 	if w, ok := find[WriteKey](n.Actions()); !ok || w.Expected != 101 {
@@ -230,15 +218,12 @@ func TestSealAfterATTLOfSilence(t *testing.T) {
 	}
 	n.Tick(at(24 * time.Second))
 	seal, ok := find[WriteKey](n.Actions())
-	if !ok || seal.Node != "other" || seal.Expected != 400 || !seal.Key.Sealed {
-		t.Fatalf("seal %+v", seal)
-	}
+	must.True(t, ok && seal.Node == "other" && seal.Expected == 400 && seal.Key.Sealed, "seal %+v", seal)
 	n.KeyAnswer(at(24*time.Second), "other", seal.ID, 500, true)
 	n.Tick(at(25 * time.Second))
 	claim, ok := find[WriteEpoch](n.Actions())
-	if !ok || claim.Shard != 1 || claim.Expected != 401 || claim.Epoch != (Epoch{Owner: Member{"self", 100}}) {
-		t.Errorf("claim %+v", claim)
-	}
+	assert.True(t, ok && claim.Shard == 1 && claim.Expected == 401 &&
+		claim.Epoch == (Epoch{Owner: Member{"self", 100}}), "claim %+v", claim)
 }
 
 // TestUnreadableRegister: a register that cannot be read costs its node only. Others seal it after a TTL of silence,
@@ -253,9 +238,8 @@ func TestUnreadableRegister(t *testing.T) {
 	}
 	n.Tick(at(30 * time.Second))
 	seal, ok := find[WriteKey](n.Actions())
-	if !ok || seal.Node != "other" || seal.Expected != 450 || !seal.Key.Sealed || seal.Key.Born != 400 {
-		t.Fatalf("seal %+v", seal)
-	}
+	must.True(t, ok && seal.Node == "other" && seal.Expected == 450 && seal.Key.Sealed && seal.Key.Born == 400,
+		"seal %+v", seal)
 	n.KeyAnswer(at(30*time.Second), "other", seal.ID, 500, true)
 	n.Tick(at(31 * time.Second))
 	if claim, ok := find[WriteEpoch](n.Actions()); !ok || claim.Shard != 1 || claim.Expected != 401 {
@@ -339,9 +323,7 @@ func TestLogRefused(t *testing.T) {
 	n := member(t, testOptions())
 	n.LogRefused(at(4*time.Second), 2, 202)
 	stop, ok := find[StopEngine](n.Actions())
-	if !ok || stop != (StopEngine{Shard: 2}) || n.MayStart(at(4*time.Second), 2) {
-		t.Errorf("stop %+v", stop)
-	}
+	assert.True(t, ok && stop == (StopEngine{Shard: 2}) && !n.MayStart(at(4*time.Second), 2), "stop %+v", stop)
 	n.EngineStopped(at(5*time.Second), 2)
 	if claim, ok := find[WriteEpoch](n.Actions()); !ok || claim.Expected != 202 || claim.Epoch.Released {
 		t.Errorf("claim %+v", claim)
@@ -354,9 +336,7 @@ func TestLeave(t *testing.T) {
 	n.Tick(at(4*time.Second + passEvery))
 	for _, action := range slices.Clone(n.Actions()) {
 		if stop, ok := action.(StopEngine); ok {
-			if !stop.Orderly {
-				t.Errorf("%+v", stop)
-			}
+			assert.True(t, stop.Orderly, "%+v", stop)
 			n.EngineStopped(at(5*time.Second), stop.Shard)
 		}
 	}
@@ -367,9 +347,7 @@ func TestLeave(t *testing.T) {
 	}
 	n.Tick(at(5 * time.Second))
 	seal, ok := find[WriteKey](n.Actions())
-	if !ok || !seal.Key.Sealed {
-		t.Fatalf("seal %+v", seal)
-	}
+	must.True(t, ok && seal.Key.Sealed, "seal %+v", seal)
 	n.KeyAnswer(at(5*time.Second), "self", seal.ID, 700, true)
 	n.Tick(at(6 * time.Second))
 	if _, ok := find[Left](n.Actions()); !ok {
@@ -404,9 +382,7 @@ func TestPredecessor(t *testing.T) {
 	n.EpochSeen(at(0), 3, 52, Epoch{Owner: Member{"self", 50}})
 	n.Tick(at(0))
 	w, ok := find[WriteKey](n.Actions())
-	if !ok || w.Expected != 51 {
-		t.Fatalf("membership %+v", w)
-	}
+	must.True(t, ok && w.Expected == 51, "membership %+v", w)
 	n.KeyAnswer(at(0), "self", w.ID, 53, true)
 	n.Tick(at(passEvery))
 	if claim, ok := find[WriteEpoch](n.Actions()); !ok || claim.Shard != 3 || claim.Expected != 52 {
@@ -421,32 +397,22 @@ func TestGrant(t *testing.T) {
 	beatAll(n, 4*time.Second, 30*time.Second)
 	n.Need(at(31*time.Second), "key", Need{Limit{Slots: 1}, 1, false})
 	r, ok := find[SendGrantRequest](n.Actions())
-	if !ok || r.Request.User != (Member{"self", 100}) {
-		t.Fatalf("request %+v", r)
-	}
-	if n.Start(at(31*time.Second), "key") {
-		t.Error("a request without a grant")
-	}
+	must.True(t, ok && r.Request.User == (Member{"self", 100}), "request %+v", r)
+	assert.True(t, !n.Start(at(31*time.Second), "key"), "a request without a grant")
 	n.Granted(at(33*time.Second),
 		Grant{Key: "key", User: n.Member(), Number: r.Request.Number, Slots: 1, For: time.Minute,
 			Share: 1})
-	if until := n.allowances[0].until; until != at(49*time.Second) {
-		t.Errorf("granted until %v", until.Sub(at(0)))
-	}
-	if !n.Start(at(34*time.Second), "key") || n.Start(at(34*time.Second), "key") {
-		t.Error("one slot is one request")
-	}
+	assert.Equal(t, n.allowances[0].until, at(49*time.Second), "granted until")
+	assert.True(t, n.Start(at(34*time.Second), "key") && !n.Start(at(34*time.Second), "key"), "one slot is one request")
 	end := n.Trust()
 	if end >= at(49*time.Second) {
 		t.Fatalf("trusted until %v", end.Sub(at(0)))
 	}
-	if n.Until("key") != end || !n.MayContinue(at(35*time.Second), "key") || n.MayContinue(at(49*time.Second), "key") {
-		t.Error("a request goes on as long as there is a grant")
-	}
+	assert.True(t, n.Until("key") == end && n.MayContinue(at(35*time.Second), "key") &&
+		!n.MayContinue(at(49*time.Second), "key"), "a request goes on as long as there is a grant")
 	n.End(at(35*time.Second), "key")
-	if n.Turn(at(35*time.Second), "key").Free != 1 || n.Turn(at(48*time.Second+1), "key").Free != 0 {
-		t.Error("no request starts with less than a second of the grant left")
-	}
+	assert.True(t, n.Turn(at(35*time.Second), "key").Free == 1 && n.Turn(at(48*time.Second+1), "key").Free == 0,
+		"no request starts with less than a second of the grant left")
 }
 
 // TestSlotsGoBack: what a node gives back, or does not wait for any more, is said again until the granter has heard
@@ -471,23 +437,15 @@ func TestSlotsGoBack(t *testing.T) {
 			first, _ := find[SendGrantRequest](n.Actions())
 			if granted {
 				grant(&first.Request, 30*time.Second, 1)
-				if !n.Start(at(30*time.Second), "key") {
-					t.Fatal("no start")
-				}
+				must.True(t, n.Start(at(30*time.Second), "key"), "no start")
 			}
 			n.Need(at(30*time.Second), "key", Need{Limit: Limit{Slots: 1}})
 			n.End(at(30*time.Second), "key")
 			n.Actions()
-			if requested(30*time.Second+o.Retry-1) != nil {
-				t.Error("said again before Retry")
-			}
+			assert.True(t, requested(30*time.Second+o.Retry-1) == nil, "said again before Retry")
 			r := requested(30*time.Second + o.Retry)
-			if r == nil || r.Keep != 0 || r.Want != 0 {
-				t.Fatalf("the slot does not go back: %+v", r)
-			}
-			if requested(30*time.Second+2*o.Retry) == nil {
-				t.Error("not said again")
-			}
+			must.True(t, r != nil && r.Keep == 0 && r.Want == 0, "the slot does not go back: %+v", r)
+			assert.True(t, requested(30*time.Second+2*o.Retry) != nil, "not said again")
 			if !granted { // the grant arrives at last
 				grant(r, 35*time.Second, 1)
 				if r = requested(35 * time.Second); r == nil || r.Number == first.Request.Number || r.Keep != 0 {
@@ -516,28 +474,19 @@ func TestExpiredRequest(t *testing.T) {
 	a := &allowance{key: "key", limit: Limit{Slots: 4}, slots: 2, until: at(10 * time.Second), share: 4, waiting: 1}
 	n.allowances = append(n.allowances, a)
 	for range 2 {
-		if !n.Start(at(5*time.Second), "key") {
-			t.Fatal("no start")
-		}
+		must.True(t, n.Start(at(5*time.Second), "key"), "no start")
 	}
 	n.Tick(at(30 * time.Second))
 	r, _ := find[SendGrantRequest](n.Actions())
-	if r.Request.Keep != 0 || r.Request.Want != 3 {
-		t.Fatalf("request %+v", r)
-	}
+	must.True(t, r.Request.Keep == 0 && r.Request.Want == 3, "request %+v", r)
 	g := Grant{Key: "key", User: n.Member(), Number: r.Request.Number, Slots: 1, For: time.Minute, Share: 1,
 		After: time.Second}
 	n.Granted(at(31*time.Second), g)
-	if n.MayContinue(at(33*time.Second), "key") {
-		t.Error("two requests go on with one slot")
-	}
+	assert.True(t, !n.MayContinue(at(33*time.Second), "key"), "two requests go on with one slot")
 	n.End(at(31*time.Second), "key")
-	if n.MayContinue(at(32*time.Second-1), "key") || !n.MayContinue(at(32*time.Second), "key") {
-		t.Error("the turn of the request comes after 1 s")
-	}
-	if !a.used {
-		t.Error("a request that goes on does not count as a use")
-	}
+	assert.True(t, !n.MayContinue(at(32*time.Second-1), "key") && n.MayContinue(at(32*time.Second), "key"),
+		"the turn of the request comes after 1 s")
+	assert.True(t, a.used, "a request that goes on does not count as a use")
 }
 
 // TestGranterNeedsTrust: a granter that may have a successor grants nothing.
@@ -582,17 +531,14 @@ func TestNewGranter(t *testing.T) {
 				n.KeySeen(at(25*time.Second), "other", 501, Key{})
 			}
 			n.EpochSeen(at(25*time.Second), 1, 502, Epoch{Owner: n.Member()})
-			if ready := n.byShard[1].granter.ready; ready != at(25*time.Second+tt.waits) {
-				t.Errorf("ready after %v", ready.Sub(at(25*time.Second)))
-			}
+			assert.Equal(t, n.byShard[1].granter.ready, at(25*time.Second+tt.waits), "ready after")
 		})
 	}
 }
 
 func TestOptions(t *testing.T) {
-	if o := testOptions(); o.validate() != nil {
-		t.Error(o.validate())
-	}
+	good := testOptions()
+	assert.NoError(t, good.validate())
 	cases := map[string]func(o *Options){
 		"cluster.node":   func(o *Options) { o.Node = "" },
 		"cluster.shards": func(o *Options) { o.Shards = 0 },

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
 )
 
 // TestSimulation runs a small fleet through joins, deaths and an outage of the log. The soak form is
@@ -312,9 +314,8 @@ func (f *fleet) phase(t *testing.T, name string, lasts, most time.Duration) {
 		"%.0f epochs written, %.1f refused, %.0f deliveries, %.0f grant requests, %.0f grants, %.0f turns",
 		name, f.live(), len(f.epochs), gap, least, rate(c.heartbeats), rate(c.epochs), rate(c.refused),
 		rate(c.delivered), rate(c.requests), rate(c.grants), rate(c.starts))
-	if gap > most || f.twice > 0 {
-		t.Errorf("%s: shards without an owner for %v, at most %v are allowed; %d had two", name, gap, most, f.twice)
-	}
+	assert.True(t, gap <= most && f.twice <= 0,
+		"%s: shards without an owner for %v, at most %v are allowed; %d had two", name, gap, most, f.twice)
 }
 
 // simulate starts nine tenths of the nodes, lets the others join, kills a third at once, and takes the

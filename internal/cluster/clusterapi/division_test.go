@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -21,6 +20,7 @@ import (
 	"github.com/amble-crawler/amble/internal/modules/audit/auditapi"
 	"github.com/amble-crawler/amble/internal/rules/optout"
 	"github.com/amble-crawler/amble/internal/service/server"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage"
@@ -43,9 +43,7 @@ func (settings) Reload(context.Context, bool) (server.SettingsChange, error) {
 func send(t *testing.T, s *server.Server, method, path, body string) (status int, text string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, "http://"+s.Address()+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	switch {
 	case path == "/api/v1/urls" || path == "/api/v1/reports":
 		r.Header.Set("Content-Type", server.JSONLines)
@@ -55,9 +53,7 @@ func send(t *testing.T, s *server.Server, method, path, body string) (status int
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
 	response, err := transport.RoundTrip(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer response.Body.Close()
 	if path == "/api/v1/events" {
 		beginning := make([]byte, 4<<10)
@@ -70,9 +66,7 @@ func send(t *testing.T, s *server.Server, method, path, body string) (status int
 		return response.StatusCode, text
 	}
 	all, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return response.StatusCode, string(all)
 }
 
@@ -134,13 +128,9 @@ func startSole(t *testing.T, n Node) *server.Server {
 	dir := t.TempDir()
 	s, err := server.Start(server.Options{Listen: "127.0.0.1:0", DataDir: dir, Now: time.Now,
 		Division: New(n, dir, time.Now), Settings: settings{}, Operations: []server.Operations{auditapi.Register}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() {
-		if err := s.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, s.Close(context.Background()))
 	})
 	return s
 }
@@ -209,9 +199,7 @@ func TestListWhileNodeLeaves(t *testing.T) {
 		if err == nil {
 			err = d.Add(crawl.Addition{URL: u})
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if err := d.Commit(t.Context()); err == nil || !strings.Contains(err.Error(), errNoOwner.Error()) {
 			t.Errorf("the list is committed: %v", err)
 		}
@@ -313,13 +301,9 @@ func TestEveryOperation(t *testing.T) {
 				status, body := send(t, s, q.method, "/api/v1"+q.path, q.body)
 				switch want := q.want.(type) {
 				case string:
-					if status != http.StatusOK || !strings.Contains(body, want) {
-						t.Errorf("%d %s", status, body)
-					}
+					assert.True(t, status == http.StatusOK && strings.Contains(body, want), "%d %s", status, body)
 				case int:
-					if status != want {
-						t.Errorf("%d %s", status, body)
-					}
+					assert.Equal(t, status, want, body)
 				}
 			})
 		}
@@ -337,9 +321,7 @@ func TestNobodyAnswers(t *testing.T) {
 	for _, want := range []string{
 		`"nodes":["a","b"]`, `"shards":[0,1]`, "node b: the node cannot be reached", `"cluster":"web"`,
 	} {
-		if !strings.Contains(body, want) {
-			t.Errorf("%s is not in %s", want, body)
-		}
+		assert.Contains(t, body, want, "is not in")
 	}
 }
 
@@ -355,16 +337,11 @@ func TestCommandsForAbsent(t *testing.T) {
 		{"POST", "/urls/delete", `{"all":true}`},
 	} {
 		status, body := send(t, s, q[0], "/api/v1"+q[1], q[2])
-		if status != http.StatusOK ||
-			!strings.Contains(body, `"incomplete":{`) || !strings.Contains(body, "node b: the node cannot be reached") {
-			t.Errorf("%v: %d %s", q, status, body)
-		}
+		assert.True(t, status == http.StatusOK && strings.Contains(body, `"incomplete":{`) &&
+			strings.Contains(body, "node b: the node cannot be reached"), "%v: %d %s", q, status, body)
 	}
-	if !slices.Equal(waits, []cluster.Shard{0, 1}) {
-		t.Errorf("the deletion waits for %v", waits)
-	}
+	assert.Slice(t, waits, []cluster.Shard{0, 1}, "the deletion waits for")
 	status, body := send(t, startNode(t), "POST", "/api/v1/urls/delete", `{"all":true}`)
-	if status != http.StatusServiceUnavailable || !strings.Contains(body, "give it again") {
-		t.Errorf("%d %s", status, body)
-	}
+	assert.True(t, status == http.StatusServiceUnavailable && strings.Contains(body, "give it again"), "%d %s", status,
+		body)
 }

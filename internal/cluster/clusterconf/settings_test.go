@@ -1,13 +1,13 @@
 package clusterconf
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/cluster/natsconn"
 	"github.com/amble-crawler/amble/internal/config"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -16,14 +16,11 @@ func TestNamesOfSettings(t *testing.T) {
 	for _, name := range []string{"a", "A-b_9", strings.Repeat("x", 64), strings.Repeat("x", 65), "a.b",
 		"a b", "ä", ""} {
 		_, err := config.Load("", []string{"cluster.name=" + name}, nil)
-		if (err == nil) != (natsconn.ValidateName(name) == nil) {
-			t.Errorf("%q: %v", name, err)
-		}
+		assert.Equal(t, (err == nil), (natsconn.ValidateName(name) == nil), name, err)
 	}
 	o, c := cluster.DefaultOptions(), config.Default().Cluster
-	if c.Shards != o.Shards || c.Weight != int(o.Weight) {
-		t.Errorf("%d shards and a weight of %d, want %d and %d", c.Shards, c.Weight, o.Shards, o.Weight)
-	}
+	assert.True(t, c.Shards == o.Shards && c.Weight == int(o.Weight), "%d shards and a weight of %d, want %d and %d",
+		c.Shards, c.Weight, o.Shards, o.Weight)
 }
 
 // TestClient: a command connects to the servers of the settings, or to the one inside the node.
@@ -37,9 +34,8 @@ func TestClient(t *testing.T) {
 	} {
 		c := must.Get(config.Load("", []string{"cluster.replicas=1", tt.set}, nil))(t)
 		o, err := Client(c)
-		if tt.want == "" && err == nil || tt.want != "" && (err != nil || o.URLs[0] != tt.want) {
-			t.Errorf("%s: %v, %v", tt.set, o.URLs, err)
-		}
+		assert.True(t, (tt.want != "" || err != nil) && (tt.want == "" || err == nil && o.URLs[0] == tt.want),
+			"%s: %v, %v", tt.set, o.URLs, err)
 	}
 	c := must.Get(config.Load("",
 		[]string{"cluster.credentials=x", "cluster.replicas=1", "cluster.embed.listen=[::]:4222"}, nil))(t)
@@ -63,8 +59,6 @@ func TestOpenServers(t *testing.T) {
 			"nats://[::1]:4222",
 			"tls://192.0.2.7:4222", "nats://user:secret@n2.example:4222"}
 		tt.set(&c.Cluster)
-		if got := OpenServers(&c); !slices.Equal(got, tt.want) {
-			t.Errorf("%v, want %v", got, tt.want)
-		}
+		assert.Slice(t, OpenServers(&c), tt.want)
 	}
 }

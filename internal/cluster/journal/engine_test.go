@@ -19,6 +19,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/amble-crawler/amble/internal/engine/crawl"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -109,9 +110,7 @@ func rows(t *testing.T, shard *Shard, dir string) string {
 	s := openStore(t, dir)
 	defer s.Close()
 	must.Do(t, shard.Replay(position(t, s), into(s)))
-	if err := s.Check(context.Background(), func(f storage.Finding) { t.Error(f.Text) }); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, s.Check(context.Background(), func(f storage.Finding) { t.Error(f.Text) }))
 	var b strings.Builder
 	must.Do(t, s.WriteRows(&b))
 	if position(t, s) != (storage.LogPosition{}) {
@@ -187,17 +186,12 @@ func (k kill) run(t *testing.T) {
 			must.Do(t, child.Process.Kill())
 			<-done
 		}
-		if over && err != nil {
-			t.Fatalf("the crawler failed: %v", err)
-		}
-		if !over && kills >= k.kills {
-			t.Fatal("the crawl does not end")
-		}
+		must.True(t, !over || err == nil, "the crawler failed: %v", err)
+		must.True(t, over || kills < k.kills, "the crawl does not end")
 		settle(t, web)
 		for _, q := range web.Requests()[before:] {
-			if final[q.Host+q.Path] {
-				t.Errorf("%s%s was committed before the kill and requested after it", q.Host, q.Path)
-			}
+			assert.True(t, !final[q.Host+q.Path], "%s%s was committed before the kill and requested after it", q.Host,
+				q.Path)
 		}
 		rebuilt := t.TempDir()
 		shard := s.claim(t, n)
@@ -219,9 +213,7 @@ func (k kill) run(t *testing.T) {
 	log := web.Requests()
 	for _, host := range hosts {
 		for _, g := range log.Host(host).ShortGaps(delay) {
-			if !g.Before.Aborted {
-				t.Errorf("%s: %v between %s and %s", host, g.Length, g.Before.Path, g.After.Path)
-			}
+			assert.True(t, g.Before.Aborted, "%s: %v between %s and %s", host, g.Length, g.Before.Path, g.After.Path)
 		}
 		for i := range k.pages {
 			if path := fmt.Sprintf("/pages/number-%d.html", i); !final[host+path] {
@@ -279,9 +271,7 @@ func TestTwoShards(t *testing.T) {
 		shards[shardOf(s, fmt.Sprintf("ring%d.test", i))] = true
 		seeds = append(seeds, web.URL(fmt.Sprintf("ring%d.test", i), "/none"))
 	}
-	if len(shards) != 2 {
-		t.Fatal("all hosts are in one shard")
-	}
+	must.True(t, len(shards) == 2, "all hosts are in one shard")
 	seeds = append(seeds, web.URL("ring0.test", "/"))
 	engines, journals, dirs := make([]*crawl.Engine, 2), make([]*Shard, 2), make([]string, 2)
 	for n := range engines {
@@ -312,9 +302,7 @@ func TestTwoShards(t *testing.T) {
 	}
 	cancel()
 	for range engines {
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, <-ended)
 	}
 	for _, e := range engines {
 		must.Do(t, e.Close())
@@ -324,14 +312,10 @@ func TestTwoShards(t *testing.T) {
 		if _, restored, err := taker.Restore(t.Context(), to); err != nil || !restored {
 			t.Fatalf("restored %t, %v", restored, err)
 		}
-		if got, want := rows(t, taker, to), rows(t, taker, dir); got != want {
-			t.Errorf("the snapshot and the log make\n%s\nthe data directory has\n%s", got, want)
-		}
+		assert.Equal(t, rows(t, taker, to), rows(t, taker, dir), "the snapshot and the log make the data directory")
 	}
 	for path, n := range web.Requests().Pages().CountByPath() {
-		if n != 1 {
-			t.Errorf("%s was requested %d times", path, n)
-		}
+		assert.Equal(t, n, 1, path, "was requested times")
 	}
 }
 

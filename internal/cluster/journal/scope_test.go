@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/amble-crawler/amble/internal/cluster/journal/records"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -18,29 +19,21 @@ func TestGoldenMessages(t *testing.T) {
 	const scope = "01" + "02" + "13" + "68747470733a2f2f612e6578616d706c652f31" +
 		"11" + "687474703a2f2f622e6578616d706c652f"
 	seeds := plainSeeds("https://a.example/1", "http://b.example/")
-	if got := hex.EncodeToString(appendScope(nil, seeds)); got != scope {
-		t.Errorf("scope seeds are %s, want %s", got, scope)
-	}
+	assert.Equal(t, hex.EncodeToString(appendScope(nil, seeds)), scope, "scope seeds")
 	if got, err := decodeScope(unhex(t, scope)); err != nil || !reflect.DeepEqual(got, seeds) {
 		t.Errorf("scope seeds: %v, %v", got, err)
 	}
 	const changed = "02" + "02" + "11" + "687474703a2f2f622e6578616d706c652f" + "03" + "7b7d" +
 		"11" + "687474703a2f2f632e6578616d706c652f" + "00"
 	changes := []storage.SeedRow{{URL: "http://b.example/", Value: []byte("{}")}, {URL: "http://c.example/"}}
-	if got := hex.EncodeToString(appendScope(nil, changes)); got != changed {
-		t.Errorf("changes of seeds are %s, want %s", got, changed)
-	}
+	assert.Equal(t, hex.EncodeToString(appendScope(nil, changes)), changed, "changes of seeds")
 	if got, err := decodeScope(unhex(t, changed)); err != nil || !reflect.DeepEqual(got, changes) {
 		t.Errorf("changes of seeds: %v, %v", got, err)
 	}
 	for n := range len(scope) / 2 {
-		if _, err := decodeScope(unhex(t, scope[:2*n])); !errors.Is(err, storage.ErrRecord) {
-			t.Errorf("%d bytes of scope seeds: %v", n, err)
-		}
+		assert.Fails(decodeScope(unhex(t, scope[:2*n])))(t, storage.ErrRecord, n, "bytes of scope seeds")
 	}
-	if _, err := decodeScope(append(unhex(t, scope), 0)); !errors.Is(err, storage.ErrRecord) {
-		t.Errorf("scope seeds and a byte: %v", err)
-	}
+	assert.Fails(decodeScope(append(unhex(t, scope), 0)))(t, storage.ErrRecord, "scope seeds and a byte")
 	all := []storage.Discovery{{
 		Found: storage.Found{URL: parse(t, "https://a.example/1"), ViaHost: storage.NoHost, At: someTime()},
 		Via:   "https://b.example/",
@@ -52,14 +45,12 @@ func TestGoldenMessages(t *testing.T) {
 	for version, head := range map[string]string{"1": "01" + via, "2": "02" + "ac02" + via} {
 		b := append(unhex(t, head), found...)
 		scope, got, err := decodeDiscoveries(b)
-		if err != nil || len(got) != 1 || got[0].Via != all[0].Via || got[0].Found.URL != all[0].Found.URL ||
-			scope != map[string]uint64{"1": 0, "2": 300}[version] {
-			t.Errorf("URLs of version %s: %d, %+v, %v", version, scope, got, err)
-		}
+		assert.True(t, err == nil && len(got) == 1 && got[0].Via == all[0].Via &&
+			got[0].Found.URL == all[0].Found.URL && scope == map[string]uint64{"1": 0, "2": 300}[version],
+			"URLs of version %s: %d, %+v, %v", version, scope, got, err)
 		encoded, err := appendDiscoveries(nil, 300, all)
-		if version == "2" && (err != nil || string(encoded) != string(b)) {
-			t.Errorf("URLs are %x, %v, want %x", encoded, err, b)
-		}
+		assert.True(t, version != "2" || err == nil && string(encoded) == string(b), "URLs are %x, %v, want %x",
+			encoded, err, b)
 	}
 }
 
@@ -84,14 +75,10 @@ func FuzzScope(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		urls, err := decodeScope(b)
 		if err != nil {
-			if !errors.Is(err, storage.ErrRecord) && !errors.Is(err, storage.ErrNewer) {
-				t.Error(err)
-			}
+			assert.True(t, errors.Is(err, storage.ErrRecord) || errors.Is(err, storage.ErrNewer), "%v", err)
 			return
 		}
-		if len(urls) > maxScopeSeeds {
-			t.Errorf("%d URLs", len(urls))
-		}
+		assert.AtMost(t, len(urls), maxScopeSeeds, "URLs")
 		if again, err := decodeScope(appendScope(nil, urls)); err != nil || !reflect.DeepEqual(again, urls) {
 			t.Errorf("%v, %v, want %v", again, err, urls)
 		}
@@ -120,9 +107,8 @@ func TestScope(t *testing.T) {
 		return n, damaged, at, err
 	}
 	n, damaged, at, err := read(func(take TakeSeeds) error { return claim.ReadScope(0, take) })
-	if err != nil || n != len(urls) || damaged != 1 || at != claim.epoch-1 {
-		t.Errorf("up to the claim: %d seeds, %d damaged, message %d, %v", n, damaged, at, err)
-	}
+	assert.True(t, err == nil && n == len(urls) && damaged == 1 && at == claim.epoch-1,
+		"up to the claim: %d seeds, %d damaged, message %d, %v", n, damaged, at, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	n, damaged, at, err = read(func(take TakeSeeds) error {
 		return s.Seeds(ctx, first, func(sequence uint64, part []storage.SeedRow, unreadable error) {
@@ -131,16 +117,13 @@ func TestScope(t *testing.T) {
 			}
 		})
 	})
-	if !errors.Is(err, context.Canceled) || n != 1 || damaged != 1 || at != last {
-		t.Errorf("what follows: %d seeds, %d damaged, message %d, %v", n, damaged, at, err)
-	}
+	assert.True(t, errors.Is(err, context.Canceled) && n == 1 && damaged == 1 && at == last,
+		"what follows: %d seeds, %d damaged, message %d, %v", n, damaged, at, err)
 	s.claim(t, 1)
 	if _, _, _, err := read(func(take TakeSeeds) error { return claim.ReadScope(last, take) }); err != nil {
 		t.Errorf("nothing is missing: %v", err)
 	}
 	s.put(t, s.scopeSubject(), []byte{scopeVersion + 1})
 	_, damaged, _, err = read(func(take TakeSeeds) error { return s.claim(t, 2).ReadScope(last, take) })
-	if err != nil || damaged != 1 {
-		t.Errorf("a newer version: %d damaged, %v", damaged, err)
-	}
+	assert.True(t, err == nil && damaged == 1, "a newer version: %d damaged, %v", damaged, err)
 }

@@ -47,9 +47,7 @@ func startServer(t testing.TB, dir string, change func(*server.Options)) *server
 	}
 	s := must.Get(server.NewServer(o))(t)
 	s.Start()
-	if !s.ReadyForConnections(patience) {
-		t.Fatal("the server does not start")
-	}
+	must.True(t, s.ReadyForConnections(patience), "the server does not start")
 	t.Cleanup(func() { stopServer(s) })
 	return s
 }
@@ -79,9 +77,7 @@ func openStreams(t testing.TB, nc *nats.Conn, o Options) *Streams {
 		if err == nil {
 			return s
 		}
-		if !errors.Is(err, storage.ErrLogDown) || ctx.Err() != nil {
-			t.Fatal(err)
-		}
+		must.True(t, errors.Is(err, storage.ErrLogDown) && ctx.Err() == nil, "%v", err)
 		time.Sleep(20 * time.Millisecond)
 	}
 }
@@ -106,9 +102,7 @@ func (s *Streams) claim(t testing.TB, n int) *Shard {
 			t.Cleanup(end)
 			return s.Shard(run, n, ack.Sequence)
 		}
-		if ctx.Err() != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, ctx.Err(), err)
 	}
 }
 
@@ -120,9 +114,7 @@ func mustAppend(t testing.TB, s *Shard, number uint64, record []byte) uint64 {
 		if err == nil {
 			return sequence
 		}
-		if !errors.Is(err, storage.ErrLogDown) || time.Now().After(deadline) {
-			t.Fatal(err)
-		}
+		must.True(t, errors.Is(err, storage.ErrLogDown) && !time.Now().After(deadline), "%v", err)
 		time.Sleep(10 * time.Millisecond)
 	}
 }
@@ -139,9 +131,7 @@ func replayed(t testing.TB, s *Shard, from storage.LogPosition) (all []string) {
 		if err == nil {
 			return all
 		}
-		if !errors.Is(err, storage.ErrLogDown) || time.Now().After(deadline) {
-			t.Fatal(err)
-		}
+		must.True(t, errors.Is(err, storage.ErrLogDown) && !time.Now().After(deadline), "%v", err)
 	}
 }
 

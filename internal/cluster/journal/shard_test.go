@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/amble-crawler/amble/internal/cluster/natsconn"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -33,27 +34,17 @@ func TestFence(t *testing.T) {
 			t.Fatalf("the former owner: %v", err)
 		}
 	}
-	if n := count(t, s.log); n != before {
-		t.Errorf("the former owner has left %d messages", n-before)
-	}
-	if err := old.Replay(storage.LogPosition{}, discard); err != nil {
-		t.Errorf("a former owner reads up to its claim: %v", err)
-	}
-	if got := replayed(t, fresh, storage.LogPosition{}); !slices.Equal(got, []string{"one"}) {
-		t.Errorf("the new owner reads %q", got)
-	}
+	assert.Equal(t, count(t, s.log), before, "the former owner has left messages")
+	assert.NoError(t, old.Replay(storage.LogPosition{}, discard), "a former owner reads up to its claim")
+	assert.Slice(t, replayed(t, fresh, storage.LogPosition{}), []string{"one"}, "the new owner reads")
 	mustAppend(t, fresh, 2, []byte("other two"))
 	mustAppend(t, other, 1, []byte("another shard"))
 	last := s.claim(t, 1)
-	if got := replayed(t, last, storage.LogPosition{}); !slices.Equal(got, []string{"one", "other two"}) {
-		t.Errorf("the last owner reads %q", got)
-	}
+	assert.Slice(t, replayed(t, last, storage.LogPosition{}), []string{"one", "other two"}, "the last owner reads")
 	purgeEpoch(t, s, 1, last.epoch)
 	newer := s.claim(t, 1)
 	purgeEpoch(t, s, 1, newer.epoch)
-	if err := last.Replay(storage.LogPosition{}, discard); !errors.Is(err, storage.ErrLost) {
-		t.Errorf("an owner whose epoch is gone: %v", err)
-	}
+	assert.Is(t, last.Replay(storage.LogPosition{}, discard), storage.ErrLost, "an owner whose epoch is gone")
 }
 
 // purgeEpoch deletes the epochs of a shard before a sequence.
@@ -91,12 +82,8 @@ func TestLostAnswers(t *testing.T) {
 		mustAppend(t, shard, uint64(i+1), []byte(record))
 		want = append(want, record)
 	}
-	if p.lost.Load() == 0 {
-		t.Error("no answer was lost")
-	}
-	if got := replayed(t, s.claim(t, 0), storage.LogPosition{}); !slices.Equal(got, want) {
-		t.Errorf("the log has %q, want %q", got, want)
-	}
+	assert.Not(t, p.lost.Load(), 0, "no answer was lost")
+	assert.Slice(t, replayed(t, s.claim(t, 0), storage.LogPosition{}), want, "the log")
 }
 
 // TestRefusedThenFound: a message that was taken although its answer never came is found, and one
@@ -106,9 +93,7 @@ func TestRefusedThenFound(t *testing.T) {
 	shard := s.claim(t, 0)
 	shard.out = &outgoing{record: []byte("a"), frames: newFrames(1, []byte("a"), 100), unsettled: true}
 	first, err := shard.Append(1, []byte("a")) // it is not there
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	shard.out = &outgoing{record: []byte("a"), frames: newFrames(1, []byte("a"), 100), unsettled: true}
 	before := count(t, s.log)
 	if again, err := shard.Append(1, []byte("a")); err != nil || again != first || count(t, s.log) != before {
@@ -134,9 +119,7 @@ func TestTwice(t *testing.T) {
 		s.put(t, s.subject("log", 0), frame.append(nil))
 	}
 	mustAppend(t, shard, 3, []byte("three"))
-	if got := replayed(t, s.claim(t, 0), storage.LogPosition{}); !slices.Equal(got, []string{"one", "two", "three"}) {
-		t.Errorf("the log has %q", got)
-	}
+	assert.Slice(t, replayed(t, s.claim(t, 0), storage.LogPosition{}), []string{"one", "two", "three"}, "the log")
 }
 
 // TestLargeRecords: records of many messages, also behind one whose writer ended in the middle.
@@ -166,18 +149,12 @@ func TestLargeRecords(t *testing.T) {
 	}
 	want = append(want, string(noise(70_000)))
 	mustAppend(t, shard, 5, []byte(want[4]))
-	if got := replayed(t, s.claim(t, 0), storage.LogPosition{}); !slices.Equal(got, want) {
-		t.Errorf("%d records", len(got))
-	}
+	assert.Slice(t, replayed(t, s.claim(t, 0), storage.LogPosition{}), want, "records")
 	s.put(t, s.subject("log", 0), frames[3].append(nil))
-	if err := s.claim(t, 0).Replay(storage.LogPosition{}, discard); err != nil {
-		t.Errorf("a late part of a record that counts: %v", err)
-	}
+	assert.NoError(t, s.claim(t, 0).Replay(storage.LogPosition{}, discard), "a late part of a record that counts")
 	six := newFrames(6, noise(60_000), s.part)
 	s.put(t, s.subject("log", 0), six[1].append(nil))
-	if err := s.claim(t, 0).Replay(storage.LogPosition{}, discard); !errors.Is(err, storage.ErrRecord) {
-		t.Errorf("a part without the first: %v", err)
-	}
+	assert.Is(t, s.claim(t, 0).Replay(storage.LogPosition{}, discard), storage.ErrRecord, "a part without the first")
 }
 
 // TestRestart: what was acknowledged is there after the server was restarted, and the journal goes on.
@@ -192,18 +169,14 @@ func TestRestart(t *testing.T) {
 		if i%3 == 2 {
 			stopServer(back)
 			ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
-			if _, err := s.last(ctx, s.subject("log", 0)); !errors.Is(err, storage.ErrLogDown) {
-				t.Errorf("without a server: %v", err)
-			}
+			assert.Fails(s.last(ctx, s.subject("log", 0)))(t, storage.ErrLogDown, "without a server")
 			cancel()
 			back = startServer(t, dir, func(o *server.Options) { o.Port = portOf(t, at) })
 		}
 		want = append(want, fmt.Sprint("record ", i))
 		mustAppend(t, shard, uint64(i+1), []byte(want[i]))
 	}
-	if got := replayed(t, s.claim(t, 0), storage.LogPosition{}); !slices.Equal(got, want) {
-		t.Errorf("the log has %q", got)
-	}
+	assert.Slice(t, replayed(t, s.claim(t, 0), storage.LogPosition{}), want, "the log")
 }
 
 // TestNewerVersions are refused, and the message says what to do.
@@ -216,13 +189,11 @@ func TestNewerVersions(t *testing.T) {
 	shard.fenced(t, newer)
 	s.put(t, s.subject("in", 0), []byte{discoveriesVersion + 1})
 	err := s.claim(t, 0).Replay(storage.LogPosition{}, discard)
-	if !errors.Is(err, storage.ErrNewer) || !strings.Contains(err.Error(), "use a newer amble on this node") {
-		t.Errorf("a log of a newer version: %v", err)
-	}
+	assert.True(t, errors.Is(err, storage.ErrNewer) && strings.Contains(err.Error(), "use a newer amble on this node"),
+		"a log of a newer version: %v", err)
 	err = shard.Incoming(context.Background(), 0, func(uint64, []storage.Discovery) error { return nil })
-	if !errors.Is(err, storage.ErrNewer) || !strings.Contains(err.Error(), "use a newer amble on this node") {
-		t.Errorf("URLs of a newer version: %v", err)
-	}
+	assert.True(t, errors.Is(err, storage.ErrNewer) && strings.Contains(err.Error(), "use a newer amble on this node"),
+		"URLs of a newer version: %v", err)
 }
 
 // TestHostileMessages: whatever a node has appended to a log, it is refused or passed on, and nothing is skipped. What
@@ -258,28 +229,18 @@ func TestMissingStreams(t *testing.T) {
 	openStreams(t, nc, testOptions())
 	s := openStreams(t, nc, testOptions()) // they are there
 	for _, stream := range []jetstream.Stream{s.log, s.in} {
-		if c := stream.CachedInfo().Config; c.MaxConsumers != natsconn.MaxConsumers {
-			t.Errorf("%s may have %d consumers", c.Name, c.MaxConsumers)
-		}
+		assert.Equal(t, stream.CachedInfo().Config.MaxConsumers, natsconn.MaxConsumers, "may consumers")
 	}
 	js, err := nc.JetStream()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	info, err := js.StreamInfo("test_log")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	info.Config.Discard, info.Config.MaxMsgs = nats.DiscardOld, 1000
 	must.Get(js.UpdateStream(&info.Config))(t)
 	_, err = Open(context.Background(), nc, testOptions())
-	if err == nil || !strings.Contains(err.Error(), "max_msgs is 1000") ||
-		!strings.Contains(err.Error(), "discard is DiscardOld") {
-		t.Errorf("a stream that drops messages: %v", err)
-	}
-	if _, err := Open(context.Background(), nc, Options{Prefix: "a.b"}); err == nil {
-		t.Error("options that cannot be")
-	}
+	assert.True(t, err != nil && strings.Contains(err.Error(), "max_msgs is 1000") &&
+		strings.Contains(err.Error(), "discard is DiscardOld"), "a stream that drops messages: %v", err)
+	assert.Fails(Open(context.Background(), nc, Options{Prefix: "a.b"}))(t, nil, "options that cannot be")
 }
 
 // FuzzFrame: a frame is refused or decoded to what is encoded the same.
@@ -290,15 +251,12 @@ func FuzzFrame(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		one, err := decodeFrame(b)
 		if err != nil {
-			if !errors.Is(err, storage.ErrRecord) && !errors.Is(err, storage.ErrNewer) {
-				t.Error(err)
-			}
+			assert.True(t, errors.Is(err, storage.ErrRecord) || errors.Is(err, storage.ErrNewer), "%v", err)
 			return
 		}
 		again, err := decodeFrame(one.append(nil))
-		if err != nil || !again.sameRecord(&one) || again.part != one.part || string(again.data) != string(one.data) {
-			t.Errorf("%+v, %v, want %+v", again, err, one)
-		}
+		assert.True(t, err == nil && again.sameRecord(&one) && again.part == one.part &&
+			string(again.data) == string(one.data), "%+v, %v, want %+v", again, err, one)
 		var a assembler
 		_, _ = a.add(&one)
 	})

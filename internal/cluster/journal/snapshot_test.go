@@ -21,6 +21,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/cluster/journal/records"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage"
@@ -51,9 +52,7 @@ func addURL(t testing.TB, s *storage.Store, log storage.Log, text string) {
 		if err == nil {
 			return
 		}
-		if !errors.Is(err, storage.ErrLogDown) || time.Now().After(deadline) {
-			t.Fatal(err)
-		}
+		must.True(t, errors.Is(err, storage.ErrLogDown) && !time.Now().After(deadline), "%v", err)
 	}
 }
 
@@ -117,20 +116,14 @@ func TestSnapshot(t *testing.T) {
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
 		t.Errorf("the directory has %v, %v", left, err)
 	}
-	if got := replayed(t, s.claim(t, 2), storage.LogPosition{}); !slices.Equal(got, []string{"another shard"}) {
-		t.Errorf("the other shard has %q", got)
-	}
+	assert.Slice(t, replayed(t, s.claim(t, 2), storage.LogPosition{}), []string{"another shard"}, "the other shard")
 	taker := s.claim(t, 3)
 	empty := openStore(t, t.TempDir())
 	defer empty.Close()
-	if err := taker.Replay(storage.LogPosition{}, into(empty)); !errors.Is(err, storage.ErrGap) {
-		t.Errorf("the log without the snapshot: %v", err)
-	}
+	assert.Is(t, taker.Replay(storage.LogPosition{}, into(empty)), storage.ErrGap, "the log without the snapshot")
 	to := t.TempDir()
 	at, restored, err := taker.Restore(ctx, to)
-	if err != nil || !restored || at.Number != 13 {
-		t.Fatalf("restored %t up to %+v, %v", restored, at, err)
-	}
+	must.True(t, err == nil && restored && at.Number == 13, "restored %t up to %+v, %v", restored, at, err)
 	view := openStore(t, to)
 	defer view.Close()
 	if mark, err := view.Mark(storage.MarkLedger); err != nil || mark != nil {
@@ -178,33 +171,21 @@ func TestLostLog(t *testing.T) {
 	addURL(t, owner, shard, "https://a.example/1")
 	addURL(t, owner, shard, "https://a.example/2")
 	at := position(t, owner)
-	if err := s.claim(t, 0).Replay(at, discard); err != nil {
-		t.Errorf("nothing is lost: %v", err)
-	}
-	if err := other.claim(t, 0).Replay(at, discard); !errors.Is(err, storage.ErrAhead) {
-		t.Errorf("a log that is shorter: %v", err)
-	}
+	assert.NoError(t, s.claim(t, 0).Replay(at, discard), "nothing is lost")
+	assert.Is(t, other.claim(t, 0).Replay(at, discard), storage.ErrAhead, "a log that is shorter")
 	for n := range uint64(2 * at.Sequence) {
 		mustAppend(t, other.claim(t, int(n)%2), n+1, []byte("another history"))
 	}
-	if err := other.claim(t, 0).Replay(at, discard); !errors.Is(err, storage.ErrAhead) {
-		t.Errorf("a log that is longer: %v", err)
-	}
+	assert.Is(t, other.claim(t, 0).Replay(at, discard), storage.ErrAhead, "a log that is longer")
 	must.Do(t, s.log.Purge(ctx, jetstream.WithPurgeSubject(s.subject("log", 0))))
-	if err := s.claim(t, 0).Replay(at, discard); !errors.Is(err, storage.ErrAhead) {
-		t.Errorf("a log without its end: %v", err)
-	}
+	assert.Is(t, s.claim(t, 0).Replay(at, discard), storage.ErrAhead, "a log without its end")
 	must.Do(t, shard.WriteSnapshot(ctx, dir, at, 0, owner.Backup))
-	if err := s.claim(t, 0).Replay(at, discard); err != nil {
-		t.Errorf("a snapshot has what the log has not: %v", err)
-	}
+	assert.NoError(t, s.claim(t, 0).Replay(at, discard), "a snapshot has what the log has")
 	s.made = s.made.Add(time.Nanosecond)
 	if _, _, err := s.claim(t, 0).Restore(ctx, t.TempDir()); !errors.Is(err, storage.ErrAhead) {
 		t.Errorf("a snapshot of another log: %v", err)
 	}
-	if err := s.claim(t, 0).Replay(at, discard); !errors.Is(err, storage.ErrAhead) {
-		t.Errorf("a snapshot of another log has what this one has not: %v", err)
-	}
+	assert.Is(t, s.claim(t, 0).Replay(at, discard), storage.ErrAhead, "a snapshot of another log has what this one has")
 }
 
 // TestStaleView: a view that lacks records is found when the log has none of them any more, since a snapshot has
@@ -221,13 +202,10 @@ func TestStaleView(t *testing.T) {
 	at := position(t, owner)
 	must.Do(t, shard.WriteSnapshot(context.Background(), dir, at, 0, owner.Backup))
 	for _, stale := range []storage.LogPosition{{}, before} {
-		if err := s.claim(t, 0).Replay(stale, discard); !errors.Is(err, storage.ErrGap) {
-			t.Errorf("a view up to record %d, and a snapshot up to record %d: %v", stale.Number, at.Number, err)
-		}
+		assert.Is(t, s.claim(t, 0).Replay(stale, discard), storage.ErrGap, "a view up to record", stale.Number,
+			"and a snapshot up to record", at.Number)
 	}
-	if err := s.claim(t, 0).Replay(at, discard); err != nil {
-		t.Errorf("a view up to record %d: %v", at.Number, err)
-	}
+	assert.NoError(t, s.claim(t, 0).Replay(at, discard), "a view up to record", at.Number)
 }
 
 // slowDisk is a writer that waits at its first write, for longer than the library takes for an answer.
@@ -272,9 +250,7 @@ func TestFetch(t *testing.T) {
 	}
 	ended, end := context.WithCancel(t.Context())
 	end()
-	if err := shard.fetch(ended, io.Discard, x); !errors.Is(err, context.Canceled) {
-		t.Errorf("a run that has ended: %v", err)
-	}
+	assert.Is(t, shard.fetch(ended, io.Discard, x), context.Canceled, "a run that has ended")
 }
 
 // TestSnapshotBrokenOff: a snapshot ends with its run, also while the database is being copied.
@@ -294,9 +270,8 @@ func TestSnapshotBrokenOff(t *testing.T) {
 		}
 		return 100, err
 	})
-	if !errors.Is(err, context.Canceled) || errors.Is(err, storage.ErrLogDown) || written > 1 {
-		t.Errorf("%d bytes were copied after the end: %v", written, err)
-	}
+	assert.True(t, errors.Is(err, context.Canceled) && !errors.Is(err, storage.ErrLogDown) && written <= 1,
+		"%d bytes were copied after the end: %v", written, err)
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
 		t.Errorf("the directory has %v, %v", left, err)
 	}
@@ -352,9 +327,8 @@ func TestBadSnapshots(t *testing.T) {
 			t.Errorf("%s: the directory has %v, %v", c.what, left, err)
 		}
 	}
-	if err := shard.WriteSnapshot(ctx, t.TempDir(), storage.LogPosition{}, 0, owner.Backup); err == nil {
-		t.Error("a snapshot of a database without a log")
-	}
+	assert.True(t, shard.WriteSnapshot(ctx, t.TempDir(), storage.LogPosition{}, 0, owner.Backup) != nil,
+		"a snapshot of a database without a log")
 }
 
 // TestIncoming: URLs for other shards arrive with all that they have, once, in their order, and can be
@@ -403,9 +377,8 @@ func TestIncoming(t *testing.T) {
 			}
 			return nil
 		})
-		if !errors.Is(err, ends) || fmt.Sprint(list) != fmt.Sprint(want) {
-			t.Fatalf("shard %d: %v\n%v, want\n%v", n, err, list, want)
-		}
+		must.True(t, errors.Is(err, ends) && fmt.Sprint(list) == fmt.Sprint(want), "shard %d: %v\n%v, want\n%v", n, err,
+			list, want)
 		got[fmt.Sprint(n)] = len(list)
 		if len(sequences) < 2 {
 			continue
@@ -417,22 +390,16 @@ func TestIncoming(t *testing.T) {
 			}
 			return ends
 		})
-		if !errors.Is(err, ends) {
-			t.Error(err)
-		}
+		assert.Is(t, err, ends)
 		before := count(t, s.in)
 		if err := shard.forgetIncoming(context.Background(), sequences[0]); err != nil || count(t, s.in) != before-1 {
 			t.Errorf("%d messages of %d are left, %v", count(t, s.in), before, err)
 		}
 	}
-	if len(got) < 2 {
-		t.Errorf("URLs by shard: %v", got)
-	}
+	assert.AtLeast(t, len(got), 2, "URLs by shard", got)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := from.Incoming(ctx, 0, nil); !errors.Is(err, context.Canceled) {
-		t.Errorf("after the end: %v", err)
-	}
+	assert.Is(t, from.Incoming(ctx, 0, nil), context.Canceled, "after the end")
 }
 
 // FuzzDiscoveries: a message with URLs is refused, or decoded to what is encoded the same.
@@ -513,9 +480,7 @@ func TestPageInLog(t *testing.T) {
 		}
 		each := (log.bytes - before) / (hosts * pages)
 		t.Logf("%d bytes a page in the log, %d before they are packed", each, (log.plain-plain)/(hosts*pages))
-		if each > 700 {
-			t.Errorf("a page takes %d bytes of log", each)
-		}
+		assert.AtMost(t, each, 700, "a page takes bytes of log")
 	}
 }
 
@@ -562,16 +527,12 @@ func TestSilentRegister(t *testing.T) {
 	sequence := must.Get(r.Write(ctx, []byte("value"), 0))(t)
 	select {
 	case at := <-got:
-		if at != sequence {
-			t.Errorf("message %d was read, want %d", at, sequence)
-		}
+		assert.Equal(t, at, sequence, "message was read")
 	case <-ctx.Done():
 		t.Error("the value was not read")
 	}
 	cancel()
-	if err := <-read; !errors.Is(err, context.Canceled) {
-		t.Errorf("reading ended with %v", err)
-	}
+	assert.Is(t, <-read, context.Canceled, "reading ended with")
 }
 
 // TestUnanswered: messages for other shards that no server answers do not take the room of later ones.
@@ -584,9 +545,7 @@ func TestUnanswered(t *testing.T) {
 	defer cancel()
 	must.Do(t, s.js.DeleteStream(ctx, o.Prefix+"_in"))
 	sub, err := nc.SubscribeSync(o.Prefix + ".in.*") // it takes the messages, and does not answer
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer func() { _ = sub.Unsubscribe() }()
 	found := []storage.Discovery{{Found: storage.Found{URL: parse(t, "https://host.example/"), At: someTime()}}}
 	if err := s.claim(t, 0).Publish(1, found); !errors.Is(err, storage.ErrLogDown) {
@@ -615,7 +574,5 @@ func TestSilentReader(t *testing.T) {
 	}()
 	s.pauseReader(t, s.in, "_in")
 	must.Do(t, from.Publish(1, []storage.Discovery{{Found: storage.Found{URL: u, At: someTime()}}}))
-	if err := <-read; !errors.Is(err, ended) {
-		t.Errorf("reading ended with %v", err)
-	}
+	assert.Is(t, <-read, ended, "reading ended with")
 }

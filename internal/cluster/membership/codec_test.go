@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/cluster"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -101,9 +102,7 @@ func TestGolden(t *testing.T) {
 		{"state", "0104626f6f74000000000000000a000000000000000b000000000000000c", encodeState(12, "boot", 10, 11),
 			func(b []byte) (any, error) { return decodeState(b, "boot", 10, 11) }, cluster.Sequence(12)},
 	} {
-		if got := hex.EncodeToString(tt.have); got != tt.want {
-			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
-		}
+		assert.Equal(t, hex.EncodeToString(tt.have), tt.want, tt.name)
 		b := must.Get(hex.DecodeString(tt.want))(t)
 		if v, err := tt.decode(b); err != nil || !reflect.DeepEqual(v, tt.value) {
 			t.Errorf("%s: %+v, %v, want %+v", tt.name, v, err, tt.value)
@@ -113,9 +112,7 @@ func TestGolden(t *testing.T) {
 				t.Errorf("%s: the first %d bytes are a message", tt.name, n)
 			}
 		}
-		if _, err := tt.decode(append(b, 9)); err == nil {
-			t.Errorf("%s: a byte too many", tt.name)
-		}
+		assert.Fails(tt.decode(append(b, 9)))(t, nil, tt.name, "a byte too many")
 		b[0]++
 		if _, err := tt.decode(b); err == nil || tt.name != "state" && !errors.Is(err, errProtocol) {
 			t.Errorf("%s: another version: %v", tt.name, err)
@@ -152,13 +149,10 @@ func TestHostile(t *testing.T) {
 	if _, _, err := decodeKey(seal); err == nil {
 		t.Error("a seal of neither the node nor another")
 	}
-	if _, err := decodeSettings(encodeSettings(goldenWriter, make([]setting, maxSettings+1))); err == nil {
-		t.Error("too many settings")
-	}
+	assert.Fails(decodeSettings(encodeSettings(goldenWriter, make([]setting, maxSettings+1))))(t, nil,
+		"too many settings")
 	count := append(begin(kindSettings, goldenWriter), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1)
-	if _, err := decodeSettings(count); err == nil {
-		t.Error("a count without settings")
-	}
+	assert.Fails(decodeSettings(count))(t, nil, "a count without settings")
 }
 
 // FuzzDecode: any bytes are refused, or mean the same when they are encoded again.
@@ -194,9 +188,7 @@ func FuzzDecode(f *testing.F) {
 			if parts2, err := decodeGrants(again); !reflect.DeepEqual(parts2, parts) || err != nil {
 				t.Errorf("%+v, %+v, %v", parts, parts2, err)
 			}
-			if len(parts) > maxGrants {
-				t.Errorf("%d parts", len(parts))
-			}
+			assert.AtMost(t, len(parts), maxGrants, "parts")
 		}
 		if list, err := decodeSettings(b); err == nil {
 			if list2, err := decodeSettings(encodeSettings(goldenWriter, list)); !reflect.DeepEqual(list2, list) ||
@@ -205,10 +197,7 @@ func FuzzDecode(f *testing.F) {
 			}
 		}
 		if born, err := decodeState(b, "boot", 10, 11); err == nil {
-			if born2, err := decodeState(encodeState(born, "boot", 10, 11), "boot", 10, 11); born2 != born ||
-				err != nil {
-				t.Errorf("%d, %d, %v", born, born2, err)
-			}
+			assert.Returns(decodeState(encodeState(born, "boot", 10, 11), "boot", 10, 11))(t, born)
 		}
 	})
 }

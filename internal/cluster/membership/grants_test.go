@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/cluster"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 )
 
@@ -156,9 +157,8 @@ func TestGrants(t *testing.T) {
 					t.Fatalf("a request under %q began %v after the last, not %v", key, since, limit.Delay)
 				}
 			}
-			if together > limit.Slots {
-				t.Fatalf("%d requests at a time under %q, which allows %d", together, key, limit.Slots)
-			}
+			must.True(t, together <= limit.Slots, "%d requests at a time under %q, which allows %d", together, key,
+				limit.Slots)
 		}
 	}
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/cluster/natsconn"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/natstest"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
@@ -112,9 +113,7 @@ func (j *judge) check(t *testing.T) {
 			if a.shard != b.shard {
 				continue
 			}
-			if a.epoch == b.epoch {
-				t.Errorf("shard %d was opened twice with epoch %d, by %s and %s", a.shard, a.epoch, a.node, b.node)
-			}
+			assert.Not(t, a.epoch, b.epoch, "shard", a.shard, "was opened twice with epoch by", a.node, b.node)
 			if a.from != 0 && b.from != 0 && a.from <= b.to && b.from <= a.to {
 				t.Errorf("shard %d had two owners: %s with epoch %d from %v to %v, %s with epoch %d from %v to %v",
 					a.shard, a.node, a.epoch, a.from, a.to, b.node, b.epoch, b.from, b.to)
@@ -295,9 +294,7 @@ func (w *world) start(name string) *process {
 			break
 		}
 	}
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, err)
 	p.run()
 	return p
 }
@@ -349,9 +346,7 @@ func (p *process) leave() {
 	case <-time.After(patience):
 		p.w.t.Fatalf("%s has not left: %+v", p.name, p.node.Status())
 	}
-	if p.err != nil {
-		p.w.t.Errorf("%s: %v", p.name, p.err)
-	}
+	assert.NoError(p.w.t, p.err, p.name)
 	p.w.mu.Lock()
 	delete(p.w.nodes, p.name)
 	p.w.mu.Unlock()

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/amble-crawler/amble/internal/cluster"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 )
@@ -65,23 +66,18 @@ func TestRefusals(t *testing.T) {
 	} {
 		err := join(tt.alter)
 		for _, want := range tt.want {
-			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%s: %v, want %q", name, err, want)
-			}
+			assert.True(t, err != nil && strings.Contains(err.Error(), want), "%s: %v, want %q", name, err, want)
 		}
 	}
-	if len(a.engines.owned()) != 24 {
-		t.Error("the other node has lost shards by that")
-	}
+	assert.Equal(t, len(a.engines.owned()), 24, "the other node has lost shards by that")
 
 	// A cluster of another version: the first byte of its settings is another.
 	p, js := w.connect("c")
 	defer p.nc.Close()
 	must.Get(js.Publish(patient(t), names.Subject("settings"), []byte{protocol + 1}))(t)
 	err := join(func(*Options) {})
-	if !errors.Is(err, errProtocol) || !strings.Contains(err.Error(), "the same version") {
-		t.Errorf("another version: %v", err)
-	}
+	assert.True(t, errors.Is(err, errProtocol) && strings.Contains(err.Error(), "the same version"),
+		"another version: %v", err)
 }
 
 // TestOlderSettings: the settings of a version that had several in one are replaced by the first node of this one.
@@ -96,9 +92,7 @@ func TestOlderSettings(t *testing.T) {
 	a := w.start("a")
 	w.served("after the start", a)
 	m, _, err := a.node.reg.read(patient(t), names.Subject("settings"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	o := w.options("a")
 	if now, err := decodeSettings(m.data); err != nil || !slices.Equal(now, o.settings()) {
 		t.Errorf("the register has %v: %v", now, err)
@@ -116,9 +110,7 @@ func TestForeignStream(t *testing.T) {
 	must.Get(js.CreateStream(patient(t), c))(t)
 	_, err := Join(patient(t), p.nc, js, w.options("a"))
 	for _, want := range []string{"allow_rollup_hdrs is false", "max_age is 1h"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %q", err, want)
-		}
+		assert.True(t, err != nil && strings.Contains(err.Error(), want), "%v, want %q", err, want)
 	}
 }
 
@@ -136,9 +128,7 @@ func TestLostAnswer(t *testing.T) {
 	k := n.actions[0].(cluster.WriteKey)
 	subject := n.writes.member("a")
 	seq, result, err := n.reg.write(patient(t), subject, encodeKey(n.writes.writer(k.ID), k.Key), 0, true)
-	if result != written || n.Trust().Left() > 0 {
-		t.Fatalf("%v, %v", result, err)
-	}
+	must.True(t, result == written && n.Trust().Left() <= 0, "%v, %v", result, err)
 	n.writes.read(patient(t), subject)
 	if left := n.Trust().Left(); !n.Status().Joined || left <= 0 || left > n.o.Cluster.TTL-n.o.Cluster.Margin {
 		t.Errorf("trust %v, %+v", left, n.Status())
@@ -152,9 +142,7 @@ func TestLostAnswer(t *testing.T) {
 		t.Errorf("%v, %v", result, err)
 	}
 	info, err := n.reg.stream.Info(patient(t), jetstream.WithSubjectFilter(subject))
-	if err != nil || info.State.Subjects[subject] != 1 {
-		t.Errorf("%+v, %v", info, err)
-	}
+	assert.True(t, err == nil && info.State.Subjects[subject] == 1, "%+v, %v", info, err)
 	must.Get(n.Replicas(patient(t)))(t)
 }
 
@@ -182,13 +170,9 @@ func TestRestart(t *testing.T) {
 	if err == nil {
 		err = os.WriteFile(copied, b, 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	s, err := openState(copied)
-	if err != nil || s.predecessor != 0 {
-		t.Errorf("a copy: %+v, %v", s, err)
-	}
+	assert.True(t, err == nil && s.predecessor == 0, "a copy: %+v, %v", s, err)
 	s.close()
 	a = w.start("a")
 	w.served("after a restart", a) // patience is less than the TTL

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/cluster"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 )
 
@@ -22,9 +23,7 @@ func TestOwners(t *testing.T) {
 	// While b is cut off a takes its shards; b comes back.
 	b.cut()
 	w.served("while a node is cut off", a)
-	if shards := b.engines.owned(); len(shards) > 0 {
-		t.Errorf("a node that was cut off for a TTL owns %v", shards)
-	}
+	assert.AtMost(t, len(b.engines.owned()), 0, "a node that was cut off for a TTL owns")
 	b.mend()
 	w.served("after the cut", a, b)
 
@@ -40,9 +39,7 @@ func TestOwners(t *testing.T) {
 	w.servers.Start(0)
 	w.served("after the server's restart", a, b)
 	for s, epoch := range w.epochs(a, b) {
-		if epochs[s] != epoch {
-			t.Errorf("shard %d has changed its epoch from %d to %d in an outage", s, epochs[s], epoch)
-		}
+		assert.Equal(t, epochs[s], epoch, "shard", s, "has changed its epoch from in an outage")
 	}
 
 	b.leave()
@@ -55,16 +52,12 @@ func TestOwners(t *testing.T) {
 	}
 	w.judge.mu.Unlock()
 	status := a.node.Status()
-	if !status.Joined || !status.Connected || status.Renewed < 0 || status.Unseen > time.Minute ||
-		len(status.Members) != 3 {
-		t.Errorf("%+v", status)
-	}
+	assert.True(t, status.Joined && status.Connected && status.Renewed >= 0 && status.Unseen <= time.Minute &&
+		len(status.Members) == 3, "%+v", status)
 	for _, m := range status.Members {
 		want := map[string]MemberStatus{"a": {State: "live", Shards: 24}, "b": {State: "left"},
 			"c": {State: "left"}}[m.Node]
-		if m.State != want.State || m.Shards != want.Shards {
-			t.Errorf("%+v, want %+v", m, want)
-		}
+		assert.True(t, m.State == want.State && m.Shards == want.Shards, "%+v, want %+v", m, want)
 	}
 	a.leave()
 }

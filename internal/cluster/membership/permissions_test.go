@@ -3,10 +3,10 @@ package membership
 import (
 	"os"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -20,7 +20,5 @@ func TestPermissions(t *testing.T) {
 		documented = append(documented, strings.Trim(quoted, `"`))
 	}
 	publish, subscribe := names.Permissions()
-	if want := append(subscribe, publish...); !slices.Equal(documented, want) {
-		t.Errorf("FORMAT.md has %q, want %q", documented, want)
-	}
+	assert.Slice(t, documented, append(subscribe, publish...), "FORMAT.md")
 }

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/amble-crawler/amble/internal/cluster"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/natstest"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
@@ -118,7 +119,5 @@ func stopProcess(t *testing.T, rounds int) {
 	time.Sleep(100 * time.Millisecond) // what was sent early has arrived
 	web.mu.Lock()
 	defer web.mu.Unlock()
-	if len(web.late) > 1 {
-		t.Errorf("the server saw %v after the child went on", web.late)
-	}
+	assert.AtMost(t, len(web.late), 1, "the server saw", web.late, "after the child went on")
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/cluster/natsconn"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 )
@@ -25,9 +26,7 @@ func TestSurvey(t *testing.T) {
 	t.Cleanup(p.nc.Close)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if _, err := ReadSurvey(ctx, js, names); !errors.Is(err, ErrNoCluster) {
-		t.Errorf("before the first node: %v", err)
-	}
+	assert.Fails(ReadSurvey(ctx, js, names))(t, ErrNoCluster, "before the first node")
 	a, b := w.start("a"), w.start("b")
 	w.served("both", a, b)
 	w.surveyed(js, "both", func(s *Survey) bool {
@@ -50,9 +49,7 @@ func TestSurvey(t *testing.T) {
 	b.leave()
 	w.served("a has all", a)
 	w.surveyed(js, "b has left", func(s *Survey) bool { return s.agrees() && len(s.Members) == 1 })
-	if err := Command(ctx, p.nc, names, "b", Drain); !errors.Is(err, ErrNoNode) {
-		t.Errorf("a command to a node that has left: %v", err)
-	}
+	assert.Is(t, Command(ctx, p.nc, names, "b", Drain), ErrNoNode, "a command to a node that has left")
 	a.kill()
 	w.surveyed(js, "a is dead", func(s *Survey) bool {
 		return len(s.Members) == 1 && s.Members[0].State == Dead && s.Shards[0].Node == "a" && s.Shards[0].Goal == ""
@@ -113,9 +110,7 @@ func TestSurveyOfNonsense(t *testing.T) {
 		_, _ = js.Publish(patient(t), names.Subject(subject), data) // one of them belongs to no stream
 	}
 	publish("settings", encodeSettings(writer{}, []setting{{"cluster.shards", "1000000000"}}))
-	if s, err := ReadSurvey(patient(t), js, names); err == nil {
-		t.Errorf("%+v", s)
-	}
+	assert.Fails(ReadSurvey(patient(t), js, names))(t, nil)
 	publish("settings", encodeSettings(writer{}, []setting{{"cluster.margin", "1s"}, {"cluster.shards", "8"},
 		{"cluster.ttl", "1h"}}))
 	publish("member.a", []byte{9, 9})
@@ -125,11 +120,9 @@ func TestSurveyOfNonsense(t *testing.T) {
 	publish("epoch.9.9", encodeEpoch(writer{}, goldenEpoch))
 	publish("epoch.2", encodeEpoch(writer{}, cluster.Epoch{Owner: cluster.Member{Node: "b", Born: 3}}))
 	s, err := ReadSurvey(patient(t), js, names)
-	if err != nil || len(s.Members) != 2 || s.Members[0].State != Unreadable || len(s.Members[0].Notes) != 1 ||
-		s.Members[1].State != Trusted || s.Members[1].Owns != 1 || s.Shards[7].Node != UnknownOwner ||
-		s.Shards[2].Node != "b" || s.Shards[3].Node != "" {
-		t.Errorf("%+v, %v", s, err)
-	}
+	assert.True(t, err == nil && len(s.Members) == 2 && s.Members[0].State == Unreadable &&
+		len(s.Members[0].Notes) == 1 && s.Members[1].State == Trusted && s.Members[1].Owns == 1 &&
+		s.Shards[7].Node == UnknownOwner && s.Shards[2].Node == "b" && s.Shards[3].Node == "", "%+v, %v", s, err)
 }
 
 // TestUnreadable: somebody writes to the register of a node what nobody can read. Another node takes its shards
@@ -161,9 +154,7 @@ func TestUnreadable(t *testing.T) {
 	})
 	a.node.Drain()
 	a.node.Resume()
-	if !a.node.Status().Drained {
-		t.Error("the end of a suspension undoes a command")
-	}
+	assert.True(t, a.node.Status().Drained, "the end of a suspension undoes a command")
 	a.node.Suspend("no room")
 	a.node.Undrain()
 	w.served("both at last", a, b)

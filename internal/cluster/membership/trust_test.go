@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 )
@@ -56,24 +57,14 @@ func TestSleep(t *testing.T) {
 	}
 	p.cut() // so that no heartbeat comes in between
 	slept.Store(int64(time.Hour))
-	if err := r.Check(); !errors.Is(err, ErrNotTrusted) {
-		t.Errorf("a request may be written: %v", err)
-	}
-	if err := h.Check(); !errors.Is(err, ErrNotTrusted) {
-		t.Errorf("a request may start: %v", err)
-	}
-	if _, err := h.Begin(t.Context()); !errors.Is(err, ErrNotTrusted) {
-		t.Errorf("a request has started: %v", err)
-	}
+	assert.Is(t, r.Check(), ErrNotTrusted, "a request may be written")
+	assert.Is(t, h.Check(), ErrNotTrusted, "a request may start")
+	assert.Fails(h.Begin(t.Context()))(t, ErrNotTrusted, "a request has started")
 	<-r.Context().Done()
-	if err := context.Cause(r.Context()); !errors.Is(err, ErrNotTrusted) {
-		t.Error(err)
-	}
+	assert.Is(t, context.Cause(r.Context()), ErrNotTrusted)
 	r.End()
 	r.End()
-	if h.Context().Err() != nil {
-		t.Error("the engine was broken off, but nobody else can have the shard")
-	}
+	assert.NoError(t, h.Context().Err(), "the engine was broken off, but nobody else can have the shard")
 	p.mend()
 	testkit.Eventually(t, "trust comes back", func() error { return h.Check() })
 }
@@ -83,13 +74,9 @@ func TestOneMachine(t *testing.T) {
 	var h *Holding
 	var trust *Trust
 	r, err := h.Begin(t.Context(), "key")
-	if err != nil || h.Check() != nil || r.Check() != nil || r.Context() != t.Context() {
-		t.Errorf("%v", err)
-	}
+	assert.True(t, err == nil && h.Check() == nil && r.Check() == nil && r.Context() == t.Context(), "%v", err)
 	r.End()
-	if trust.Left() < time.Hour || trust.Until() <= 0 {
-		t.Error("no trust")
-	}
+	assert.True(t, trust.Left() >= time.Hour && trust.Until() > 0, "no trust")
 }
 
 // TestFailedEngine: a node whose engine cannot open hands over what it has.

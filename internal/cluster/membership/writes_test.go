@@ -7,6 +7,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/cluster/natsconn"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/natstest"
 )
@@ -40,13 +41,10 @@ func TestBlindNode(t *testing.T) {
 func TestNames(t *testing.T) {
 	n := &Node{names: make(map[string]struct{})}
 	for i := range maxNames {
-		if !n.mayKnow(string(rune(i))) {
-			t.Fatal(i)
-		}
+		must.True(t, n.mayKnow(string(rune(i))), "%v", i)
 	}
-	if n.mayKnow("one more") || !n.mayKnow(string(rune(7))) || len(n.names) != maxNames {
-		t.Errorf("%d names", len(n.names))
-	}
+	assert.True(t, !n.mayKnow("one more") && n.mayKnow(string(rune(7))) && len(n.names) == maxNames, "%d names",
+		len(n.names))
 }
 
 // TestFollowCutOff: who follows the registers notices that nothing comes any more, and ends with the context

@@ -13,14 +13,14 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/amble-crawler/amble/internal/cluster/natsconn"
+	"github.com/amble-crawler/amble/internal/testing/assert"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/natstest"
 )
 
 // TestDown: what goes away by itself is marked, and what does not says which setting is wrong.
 func TestDown(t *testing.T) {
-	if natsconn.Down(nil) != nil {
-		t.Error("no error is one")
-	}
+	assert.NoError(t, natsconn.Down(nil), "no error is one")
 	for _, err := range []error{io.EOF, nats.ErrNoServers, nats.ErrTimeout, nats.ErrNoResponders,
 		context.DeadlineExceeded, &jetstream.APIError{Code: 503, ErrorCode: 10008}} {
 		if down := natsconn.Down(err); !errors.Is(down, natsconn.ErrDown) || !errors.Is(down, err) {
@@ -48,15 +48,11 @@ func TestDown(t *testing.T) {
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	without, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	without.Start()
 	defer without.WaitForShutdown()
 	defer without.Shutdown()
-	if !without.ReadyForConnections(time.Minute) {
-		t.Fatal("the server does not start")
-	}
+	must.True(t, without.ReadyForConnections(time.Minute), "the server does not start")
 	alone := natstest.Start(t, names, 1, nil)
 	for _, tt := range []struct {
 		url, want string
@@ -66,19 +62,14 @@ func TestRefused(t *testing.T) {
 		{"nats://" + alone.Addresses()[0], "set cluster.replicas: 1", 3},
 	} {
 		nc, js, err := natsconn.Connect(natsconn.Options{URLs: []string{tt.url}, Node: "a", Names: names})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		_, err = natsconn.OpenStream(t.Context(), js, names, tt.replicas)
-		if err == nil || errors.Is(err, natsconn.ErrDown) || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%v, want %q", err, tt.want)
-		}
+		assert.True(t, err != nil && !errors.Is(err, natsconn.ErrDown) && strings.Contains(err.Error(), tt.want),
+			"%v, want %q", err, tt.want)
 		nc.Close()
 	}
 	_, _, err = natsconn.Connect(natsconn.Options{URLs: []string{"nats://127.0.0.1:1"}, Node: "a", Names: names})
-	if !errors.Is(err, natsconn.ErrDown) {
-		t.Errorf("nobody answers: %v", err)
-	}
+	assert.Is(t, err, natsconn.ErrDown, "nobody answers")
 }
 
 // TestPlain: a publish without a connection fails with words that say so.
@@ -86,9 +77,7 @@ func TestPlain(t *testing.T) {
 	server := natstest.Start(t, names, 1, nil)
 	nc, js, err := natsconn.Connect(
 		natsconn.Options{URLs: []string{"nats://" + server.Addresses()[0]}, Node: "a", Names: names})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer nc.Close()
 	server.Stop(0)
 	for nc.IsConnected() {
@@ -96,8 +85,6 @@ func TestPlain(t *testing.T) {
 	}
 	_, err = js.Publish(t.Context(), names.Subject("x"), nil)
 	down := natsconn.Down(err)
-	if !errors.Is(down, natsconn.ErrDown) || !errors.Is(down, nats.ErrReconnectBufExceeded) ||
-		!strings.HasSuffix(down.Error(), ": there is no connection to a NATS server") {
-		t.Errorf("%v", down)
-	}
+	assert.True(t, errors.Is(down, natsconn.ErrDown) && errors.Is(down, nats.ErrReconnectBufExceeded) &&
+		strings.HasSuffix(down.Error(), ": there is no connection to a NATS server"), "%v", down)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/amble-crawler/amble/internal/cluster/natsconn"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/natstest"
 )
@@ -25,28 +26,18 @@ func TestFollow(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	stream, err := natsconn.OpenStream(ctx, js, names, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if most := stream.CachedInfo().Config.MaxConsumers; most != natsconn.MaxConsumers {
-		t.Errorf("the stream may have %d consumers", most)
-	}
+	must.Do(t, err)
+	assert.Equal(t, stream.CachedInfo().Config.MaxConsumers, natsconn.MaxConsumers, "the stream may consumers")
 	asked, err := nc.SubscribeSync("$JS.API.CONSUMER.MSG.NEXT.>")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	must.Get(js.Publish(ctx, names.Subject("member", "a"), []byte("x")))(t)
 	following, end := context.WithCancel(ctx)
 	delivered := 0
 	f := natsconn.Following{Subjects: []string{names.Subject("member", "*")}, Policy: jetstream.DeliverAllPolicy}
 	err = natsconn.Follow(following, nc, stream, f, func(jetstream.RawStreamMsg) { delivered++ }, end)
-	if delivered != 1 || !errors.Is(err, context.Canceled) {
-		t.Errorf("%d messages, then %v", delivered, err)
-	}
+	assert.True(t, delivered == 1 && errors.Is(err, context.Canceled), "%d messages, then %v", delivered, err)
 	m, err := asked.NextMsgWithContext(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var request struct {
 		Heartbeat time.Duration `json:"idle_heartbeat"`
 	}

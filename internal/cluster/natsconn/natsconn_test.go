@@ -17,6 +17,7 @@ import (
 	"github.com/nats-io/nkeys"
 
 	"github.com/amble-crawler/amble/internal/cluster/natsconn"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/natstest"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
@@ -51,9 +52,7 @@ func use(t *testing.T, o natsconn.Options) error {
 		return err
 	}
 	m, err := c.Next(jetstream.FetchMaxWait(time.Minute))
-	if err != nil || string(m.Data()) != "x" {
-		t.Errorf("%v, %v", m, err)
-	}
+	assert.True(t, err == nil && string(m.Data()) == "x", "%v, %v", m, err)
 	sub, err := nc.SubscribeSync(o.Names.Subject("grant", "7"))
 	if err == nil {
 		err = nc.Publish(sub.Subject, nil)
@@ -81,9 +80,7 @@ func TestCredentials(t *testing.T) {
 			file := write(t, "credentials", text)
 			s := natstest.Start(t, names, 1, func(_ int, o *natsconn.ServerOptions) { o.Credentials = file })
 			o := natsconn.Options{URLs: s.URLs(), Node: "a", Names: names, Credentials: file}
-			if err := use(t, o); err != nil {
-				t.Errorf("own cluster: %v", err)
-			}
+			assert.NoError(t, use(t, o), "own cluster")
 			stranger := o
 			stranger.Credentials = write(t, "wrong", "amble:wrong")
 			if _, _, err := natsconn.Connect(stranger); !errors.Is(err, nats.ErrAuthorization) {
@@ -106,24 +103,17 @@ func refused(t *testing.T, o natsconn.Options) {
 	nc, js := natstest.Connect(t, o)
 	defer nc.Close()
 	for _, subject := range []string{"amble-other.member.a", "$JS.API.STREAM.CREATE.other", "$JS.API.STREAM.LIST"} {
-		if err := nc.Publish(subject, nil); err != nil {
-			t.Error(err)
-		}
-		if err := <-failed; !errors.Is(err, nats.ErrPermissionViolation) {
-			t.Errorf("publish to %s: %v", subject, err)
-		}
+		assert.NoError(t, nc.Publish(subject, nil))
+		assert.Is(t, <-failed, nats.ErrPermissionViolation, "publish to", subject)
 	}
 	if _, err := nc.SubscribeSync("amble-other.>"); err != nil {
 		t.Error(err)
 	}
-	if err := <-failed; !errors.Is(err, nats.ErrPermissionViolation) {
-		t.Errorf("subscribe: %v", err)
-	}
+	assert.Is(t, <-failed, nats.ErrPermissionViolation, "subscribe")
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if _, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: "other", Subjects: []string{"x"}}); err == nil {
-		t.Error("a stream of another cluster was created")
-	}
+	assert.Fails(js.CreateStream(ctx, jetstream.StreamConfig{Name: "other", Subjects: []string{"x"}}))(t, nil,
+		"a stream of another cluster was created")
 }
 
 // TestTLS: with a CA, both sides show certificates that it has signed.
@@ -133,13 +123,9 @@ func TestTLS(t *testing.T) {
 	o := natsconn.Options{URLs: s.URLs(), Node: "a", Names: names, TLS: files}
 	must.Do(t, use(t, o))
 	o.TLS = natsconn.TLS{CA: files.CA}
-	if err := use(t, o); err == nil {
-		t.Error("a client without a certificate was taken")
-	}
+	assert.True(t, use(t, o) != nil, "a client without a certificate was taken")
 	o.TLS = natsconn.TLS{CA: certificates(t).CA, Cert: files.Cert, Key: files.Key}
-	if err := use(t, o); err == nil {
-		t.Error("a server whose certificate another CA has signed was taken")
-	}
+	assert.True(t, use(t, o) != nil, "a server whose certificate another CA has signed was taken")
 	misnamed := &tls.CertificateVerificationError{Err: x509.HostnameError{Certificate: &x509.Certificate{}, Host: "a"}}
 	err := natsconn.Down(misnamed)
 	if errors.Is(err, natsconn.ErrDown) || !strings.Contains(err.Error(), "has to name the host of its URL") {
@@ -157,16 +143,12 @@ func certificates(t *testing.T) natsconn.TLS {
 // TestPortInUse: a server whose port another process uses says so at once.
 func TestPortInUse(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer l.Close()
 	_, err = natsconn.Start(
 		natsconn.ServerOptions{Node: "a", Names: names, Listen: l.Addr().String(), Directory: t.TempDir()},
 		time.Minute)
-	if err == nil || !strings.Contains(err.Error(), "in use") {
-		t.Errorf("%v", err)
-	}
+	assert.True(t, err != nil && strings.Contains(err.Error(), "in use"), "%v", err)
 }
 
 // TestRefusals: what cannot work is refused by name.
@@ -197,9 +179,7 @@ func TestRefusals(t *testing.T) {
 		if err == nil {
 			s.Stop()
 		}
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("want %q, got %v", want, err)
-		}
+		assert.True(t, err != nil && strings.Contains(err.Error(), want), "want %q, got %v", want, err)
 	}
 	for want, urls := range map[string][]string{
 		"cluster.urls is empty":        nil,
@@ -223,9 +203,7 @@ func TestRefusals(t *testing.T) {
 		strings.Repeat("a:", 1<<20):        "longer",
 	} {
 		_, err := natsconn.ReadCredentials(write(t, "credentials", text))
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%.20q: want %q, got %v", text, want, err)
-		}
+		assert.True(t, err != nil && strings.Contains(err.Error(), want), "%.20q: want %q, got %v", text, want, err)
 	}
 }
 
@@ -252,8 +230,6 @@ func TestInProcess(t *testing.T) {
 		if name == "credentials" {
 			o.Credentials = file
 		}
-		if err := use(t, o); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		assert.NoError(t, use(t, o), name)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/amble-crawler/amble/internal/cluster/natsconn"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/natstest"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
@@ -102,9 +103,8 @@ func TestBodies(t *testing.T) {
 				defer response.Body.Close()
 				got, err := io.ReadAll(response.Body)
 				want := fmt.Sprintf("%x <nil>", sha256.Sum256(sent))
-				if err != nil || !bytes.Equal(got, sent) || response.Trailer.Get("Sum") != want {
-					t.Errorf("%d bytes to %s: %d bytes, %v, trailer %q", size, node, len(got), err, response.Trailer)
-				}
+				assert.True(t, err == nil && bytes.Equal(got, sent) && response.Trailer.Get("Sum") == want,
+					"%d bytes to %s: %d bytes, %v, trailer %q", size, node, len(got), err, response.Trailer)
 			})
 		}
 	}
@@ -133,15 +133,11 @@ func TestCalls(t *testing.T) {
 		!strings.Contains(err.Error(), "the disk is full") {
 		t.Error(err)
 	}
-	if _, err := a.Call(ctx, "b", "/x", []byte("shard")); !errors.Is(err, ErrNotOwner) {
-		t.Error(err)
-	}
+	assert.Fails(a.Call(ctx, "b", "/x", []byte("shard")))(t, ErrNotOwner)
 	if _, err := a.Call(ctx, "nobody", "/x", nil); !errors.Is(err, ErrUnreachable) || ctx.Err() != nil {
 		t.Error(err)
 	}
-	if _, err := a.Call(ctx, "b", "/x", make([]byte, MaxCall+1)); err == nil {
-		t.Error("a body that is too long was taken")
-	}
+	assert.Fails(a.Call(ctx, "b", "/x", make([]byte, MaxCall+1)))(t, nil, "a body that is too long was taken")
 }
 
 // TestCancel: when the caller goes away the handler ends, and when the handler breaks off the caller
@@ -161,9 +157,7 @@ func TestCancel(t *testing.T) {
 	a := connect(t, servers, "a", h)
 	connect(t, servers, "b", h)
 	response := must.Get(get(bounded(t), a, "b", "/abort", nil))(t)
-	if body, err := io.ReadAll(response.Body); err == nil {
-		t.Errorf("%q was taken for the whole answer", body)
-	}
+	assert.Fails(io.ReadAll(response.Body))(t, nil, "was taken for the whole answer")
 	response.Body.Close()
 	ctx, cancel := context.WithCancel(bounded(t))
 	response = must.Get(get(ctx, a, "b", "/wait", nil))(t)
@@ -193,12 +187,8 @@ func TestDeadNode(t *testing.T) {
 	defer response.Body.Close()
 	must.Get(io.CopyN(io.Discard, response.Body, 4*window*maxData))(t)
 	b.nc.Close() // it ends as by kill -9
-	if _, err := io.Copy(io.Discard, response.Body); err == nil {
-		t.Error("the answer is taken for whole")
-	}
-	if _, err := get(bounded(t), a, "b", "/", nil); !errors.Is(err, ErrUnreachable) {
-		t.Error(err)
-	}
+	assert.Fails(io.Copy(io.Discard, response.Body))(t, nil, "the answer is taken for whole")
+	assert.Fails(get(bounded(t), a, "b", "/", nil))(t, ErrUnreachable)
 }
 
 // TestLeavingNode: the message that opens a connection is sent until it is answered, as is the answer. So a node that
@@ -212,13 +202,10 @@ func TestLeavingNode(t *testing.T) {
 	must.Do(t, sub.AutoUnsubscribe(cap(unread)))
 	must.Do(t, b.nc.FlushWithContext(bounded(t)))
 	_, err := a.Dial(bounded(t), "c")
-	if !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), "its name") {
-		t.Errorf("%v, want that nobody has its name", err)
-	}
+	assert.True(t, errors.Is(err, ErrUnreachable) && strings.Contains(err.Error(), "its name"),
+		"%v, want that nobody has its name", err)
 	for range cap(unread) {
-		if m := <-unread; must.Get(decodeFrame(m.Data))(t).kind != kindOpen {
-			t.Errorf("%x in place of the message that opens", m.Data)
-		}
+		assert.Equal(t, must.Get(decodeFrame((<-unread).Data))(t).kind, kindOpen, "in place of the message that opens")
 	}
 
 	id := strings.Repeat("0", idLength)
@@ -226,9 +213,7 @@ func TestLeavingNode(t *testing.T) {
 	for range 2 {
 		must.Do(t, b.nc.PublishRequest(b.subject("a", id), b.subject("x", id), (&frame{kind: kindOpen}).encode()))
 		m := must.Get(accepted.NextMsgWithContext(bounded(t)))(t)
-		if f := must.Get(decodeFrame(m.Data))(t); f.kind != kindAccept {
-			t.Errorf("message %d in place of that of acceptance", f.kind)
-		}
+		assert.Equal(t, must.Get(decodeFrame(m.Data))(t).kind, kindAccept, "message in place of that of acceptance")
 	}
 }
 
@@ -240,9 +225,7 @@ func TestTimeLimit(t *testing.T) {
 	b.proxy.Cut()
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if _, err := get(ctx, a, "b", "/", nil); !errors.Is(err, context.DeadlineExceeded) {
-		t.Error(err)
-	}
+	assert.Fails(get(ctx, a, "b", "/", nil))(t, context.DeadlineExceeded)
 }
 
 // TestHostile: whatever comes from the network, the node goes on to answer.
@@ -253,9 +236,7 @@ func TestHostile(t *testing.T) {
 	id := strings.Repeat("0", idLength)
 	mine, peer := b.subject("a", id), b.subject("x", id)
 	send := func(subject, reply string, data []byte) {
-		if err := b.nc.PublishMsg(&nats.Msg{Subject: subject, Reply: reply, Data: data}); err != nil {
-			t.Fatal(subject, reply, err)
-		}
+		must.Do(t, b.nc.PublishMsg(&nats.Msg{Subject: subject, Reply: reply, Data: data}), subject, reply)
 	}
 	for _, reply := range []string{"", "x", peer, b.subject("x", "1"), "$JS.API.STREAM.LIST"} {
 		for _, subject := range []string{mine, b.subject("a", "1"), b.subject("a", strings.Repeat("0", 2*idLength))} {
@@ -287,15 +268,11 @@ func TestHostile(t *testing.T) {
 			response.Body.Close()
 			break
 		}
-		if ctx.Err() != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, ctx.Err(), err)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.incoming > maxConns {
-		t.Errorf("%d connections", a.incoming)
-	}
+	assert.AtMost(t, a.incoming, maxConns, "connections")
 }
 
 // TestSilence: a peer that says nothing any more is given up.
@@ -306,9 +283,7 @@ func TestSilence(t *testing.T) {
 	c := must.Get(a.Dial(bounded(t), "b"))(t)
 	b.proxy.Cut()
 	c.(*conn).silent.Store(maxSilence)
-	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, errSilent) {
-		t.Error(err)
-	}
+	assert.Fails(c.Read(make([]byte, 1)))(t, errSilent)
 }
 
 func FuzzFrame(f *testing.F) {
@@ -317,9 +292,7 @@ func FuzzFrame(f *testing.F) {
 	f.Add((&frame{kind: kindEnd}).encode())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		g, err := decodeFrame(b)
-		if err == nil && !bytes.Equal(g.encode(), b) {
-			t.Errorf("%x is %+v", b, g)
-		}
+		assert.True(t, err != nil || bytes.Equal(g.encode(), b), "%x is %+v", b, g)
 	})
 }
 
@@ -335,9 +308,7 @@ func FuzzConn(f *testing.F) {
 		for i := 0; i+1 < len(script); i += 2 {
 			c.take(frame{kind: kind(script[i]), number: uint32(script[i+1]), data: script[i+1 : i+2]})
 		}
-		if outstanding := c.sent.Load() - c.acked.Load(); outstanding > window {
-			t.Errorf("%d messages are under way", outstanding)
-		}
+		assert.AtMost(t, c.sent.Load()-c.acked.Load(), window, "messages are under way")
 		c.finish(errSilent)
 		for i := 0; len(c.in) > 0; i++ {
 			if data := <-c.in; data != nil && int(data[0]) != i {

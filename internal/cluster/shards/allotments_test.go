@@ -12,6 +12,8 @@ import (
 	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/cluster/journal"
 	"github.com/amble-crawler/amble/internal/cluster/membership"
+	"github.com/amble-crawler/amble/internal/testing/assert"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // simulatedRegister is a register whose servers answer late, or never, or with what was there before.
@@ -149,16 +151,11 @@ func testPageBlocks(t *testing.T, seed uint64) {
 			written, _ = decodeParts(r.values[n-1], len(owners))
 		}
 		for s, p := range owners {
-			if p.Allowed() > max(used[s], written[cluster.Shard(s)]) || written.sum() > most {
-				t.Fatalf("seed %d: shard %d may use %d pages of %v, %d in all", seed, s, p.Allowed(), written, most)
-			}
+			must.True(t, p.Allowed() <= max(used[s], written[cluster.Shard(s)]) && written.sum() <= most,
+				"seed %d: shard %d may use %d pages of %v, %d in all", seed, s, p.Allowed(), written, most)
 		}
-		if sum() > most {
-			t.Fatalf("seed %d: %v pages of %d are used", seed, used, most)
-		}
-		if step > 100_000 {
-			t.Fatalf("seed %d: %v pages of %d are used, and nobody gets more", seed, used, most)
-		}
+		must.True(t, sum() <= most, "seed %d: %v pages of %d are used", seed, used, most)
+		must.True(t, step <= 100_000, "seed %d: %v pages of %d are used, and nobody gets more", seed, used, most)
 	}
 }
 
@@ -177,16 +174,12 @@ func getsNoMore(t *testing.T, p *pageBlocks, used uint64) uint64 {
 // TestGoldenParts: the register is these bytes.
 func TestGoldenParts(t *testing.T) {
 	p := parts{3: 300, 0: 1}
-	if got := fmt.Sprintf("%x", p.encode()); got != "0102000103ac02" {
-		t.Errorf("parts are %s", got)
-	}
+	assert.Equal(t, fmt.Sprintf("%x", p.encode()), "0102000103ac02", "parts")
 	if got, err := decodeParts(p.encode(), 4); err != nil || !maps.Equal(got, p) {
 		t.Errorf("%v, %v", got, err)
 	}
 	for _, b := range [][]byte{{2}, {1, 1}, {1, 2, 3, 1, 0, 1}, {1, 1, 4, 1}, {1, 0, 0}} {
-		if got, err := decodeParts(b, 4); err == nil {
-			t.Errorf("%x are %v", b, got)
-		}
+		assert.Fails(decodeParts(b, 4))(t, nil, b)
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/engine/inspect"
 	"github.com/amble-crawler/amble/internal/service/server"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -48,23 +49,17 @@ func (p *process) callOnce(method, path, body string) (status int, text string, 
 	ctx, cancel := context.WithTimeout(p.w.t.Context(), patience)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, method, "http://"+p.api.Address()+path, strings.NewReader(body))
-	if err != nil {
-		p.w.t.Fatal(err)
-	}
+	must.Do(p.w.t, err)
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
 	}
 	transport := new(http.Transport)
 	defer transport.CloseIdleConnections()
 	response, err := transport.RoundTrip(r)
-	if err != nil {
-		p.w.t.Fatal(err)
-	}
+	must.Do(p.w.t, err)
 	defer response.Body.Close()
 	content, err := io.ReadAll(response.Body)
-	if err != nil {
-		p.w.t.Fatalf("%s %s: %v after %d bytes", method, path, err, len(content))
-	}
+	must.Do(p.w.t, err, method, path, "after", len(content), "bytes")
 	return response.StatusCode, string(content), response.Trailer
 }
 
@@ -109,9 +104,7 @@ func (w *world) ownerOf(host string) (owner, other *process) {
 			other = p
 		}
 	}
-	if owner == nil || other == nil {
-		w.t.Fatal("nobody owns " + host)
-	}
+	must.True(w.t, owner != nil && other != nil, "%v", "nobody owns "+host)
 	return owner, other
 }
 
@@ -149,26 +142,20 @@ func TestAPI(t *testing.T) {
 			must.Do(t, json.Unmarshal(reports.Bytes(), &last))
 			answers = append(answers, last.Answers...)
 		}
-		if !last.Done || last.Added.Added != hosts || last.Known != hosts || last.Bad != 1 || last.Outside != 1 ||
-			len(answers) != 2*hosts+2 {
-			t.Fatalf("%s", text)
-		}
+		must.True(t, last.Done && last.Added.Added == hosts && last.Known == hosts && last.Bad == 1 &&
+			last.Outside == 1 && len(answers) == 2*hosts+2, "%s", text)
 		for i, a := range answers {
-			if result := [...]string{"added", "known"}; a.Line != i+1 || i < 2*hosts && a.Result != result[i/hosts] {
-				t.Errorf("answer %d: %+v", i, a)
-			}
+			assert.True(t, a.Line == i+1 && (i >= 2*hosts || a.Result == [...]string{"added", "known"}[i/hosts]),
+				"answer %d: %+v", i, a)
 		}
 		known := object[inspect.URLStory](nodes[1], "GET", "/api/v1/url?url="+w.web.URL(host(3), "/added"), "")
-		if known.State == inspect.StateUnknown {
-			t.Errorf("%+v", known)
-		}
+		assert.Not(t, known.State, inspect.StateUnknown, known)
 	})
 	t.Run("hosts", func(t *testing.T) { // pages are those of one list
 		for _, sort := range []string{"name", "waiting", "urls", "next", "found"} {
 			whole := object[inspect.HostPage](nodes[0], "GET", "/api/v1/hosts?sort="+sort, "")
-			if len(whole.Hosts) != hosts || whole.Next != "" || sort != "name" && whole.Matching != hosts {
-				t.Fatalf("%s: %+v", sort, whole)
-			}
+			must.True(t, len(whole.Hosts) == hosts && whole.Next == "" && (sort == "name" || whole.Matching == hosts),
+				"%s: %+v", sort, whole)
 			if sort != "name" {
 				continue
 			}
@@ -183,9 +170,8 @@ func TestAPI(t *testing.T) {
 					break
 				}
 			}
-			if len(names) != hosts || !slices.IsSorted(names) || len(slices.Compact(slices.Clone(names))) != hosts {
-				t.Errorf("by %s: %v", sort, names)
-			}
+			assert.True(t, len(names) == hosts && slices.IsSorted(names) &&
+				len(slices.Compact(slices.Clone(names))) == hosts, "by %s: %v", sort, names)
 		}
 	})
 	t.Run("urls", func(t *testing.T) {
@@ -212,13 +198,10 @@ func TestAPI(t *testing.T) {
 				break
 			}
 		}
-		if n != len(seen) {
-			t.Errorf("%d URLs in limited exports, %d in all", n, len(seen))
-		}
+		assert.Equal(t, n, len(seen), "URLs in limited exports in all")
 		_, lines, trailer = nodes[0].call("GET", "/api/v1/export/hosts", "")
-		if strings.Count(lines, "\n") != hosts || trailer.Get("Amble-Matching") != fmt.Sprint(hosts) {
-			t.Errorf("%d hosts, %v", strings.Count(lines, "\n"), trailer)
-		}
+		assert.True(t, strings.Count(lines, "\n") == hosts && trailer.Get("Amble-Matching") == fmt.Sprint(hosts),
+			"%d hosts, %v", strings.Count(lines, "\n"), trailer)
 	})
 	t.Run("commands", func(t *testing.T) { // of a host, at its owner; of all, everywhere
 		owner, other := w.ownerOf(host(2))
@@ -233,17 +216,13 @@ func TestAPI(t *testing.T) {
 			t.Error(status, text)
 		}
 		_, text, _ := other.call("POST", "/api/v1/urls/retry", `{"states":["denied"]}`)
-		if !strings.Contains(text, `"done":true`) ||
-			!other.refused.Load() && !strings.Contains(text, fmt.Sprintf(`"back":%d`, 3*hosts-1)) {
-			t.Error(text)
-		}
+		assert.True(t, strings.Contains(text, `"done":true`) &&
+			(other.refused.Load() || strings.Contains(text, fmt.Sprintf(`"back":%d`, 3*hosts-1))), "%v", text)
 		drop := func(body string) (dropped int) {
 			_, text, _ := other.call("POST", "/api/v1/urls/drop", body)
 			_, number, _ := strings.Cut(text[strings.LastIndex(text, `{"looked"`):], `"dropped":`)
 			_, _ = fmt.Sscanf(number, "%d", &dropped)
-			if !strings.Contains(text, `"done":true`) {
-				t.Error(text)
-			}
+			assert.Contains(t, text, `"done":true`)
 			return dropped
 		}
 		if n := drop(`{"states":["fetched"],"dry_run":true}`); n < hosts && !other.refused.Load() {
@@ -273,9 +252,7 @@ func TestAPI(t *testing.T) {
 			}
 		}
 		added := object[crawl.SeedCounts](other, "POST", "/api/v1/seeds", `{"url":"http://new.test/","tags":["late"]}`)
-		if added.Added != 1 && !other.refused.Load() {
-			t.Errorf("%+v", added)
-		}
+		assert.True(t, added.Added == 1 || other.refused.Load(), "%+v", added)
 		for _, p := range nodes {
 			const row = `{"url":"http://new.test/","tags":["late"],"source":"command"}`
 			w.eventually("the new seed is known at "+p.name, func() error {
@@ -287,17 +264,13 @@ func TestAPI(t *testing.T) {
 		}
 		for _, want := range []int{http.StatusOK, http.StatusNotFound} {
 			status, text, _ := other.call("DELETE", "/api/v1/seeds?url=http://new.test/", "")
-			if status != want && !other.refused.Load() {
-				t.Error(status, text)
-			}
+			assert.True(t, status == want || other.refused.Load(), "%v %v", status, text)
 		}
 		d := object[struct {
 			Deleted int
 			Done    bool
 		}](other, "POST", "/api/v1/urls/delete", `{"all":true}`)
-		if d.Deleted < len(want) && !other.refused.Load() || !d.Done {
-			t.Errorf("%+v", d)
-		}
+		assert.True(t, (d.Deleted >= len(want) || other.refused.Load()) && d.Done, "%+v", d)
 		w.eventually("no page is left", func() error {
 			if s := object[server.CrawlStatus](other, "GET", "/api/v1/status", ""); s.URLs["fetched"] > 0 {
 				return fmt.Errorf("%v", s.URLs)
@@ -319,20 +292,15 @@ func TestAPI(t *testing.T) {
 	})
 	t.Run("cluster", func(t *testing.T) { // nodes, shards, metrics
 		v := object[clusterapi.ClusterView](nodes[1], "GET", "/api/v1/cluster", "")
-		if len(v.Nodes) != 3 || len(v.Shards) != shards || v.WithoutOwner != 0 || v.Here == nil ||
-			v.Here.Node != "node1" ||
-			!v.Here.Member || v.Here.Trust <= 0 {
-			t.Errorf("%+v, %+v", v, v.Here)
-		}
+		assert.True(t, len(v.Nodes) == 3 && len(v.Shards) == shards && v.WithoutOwner == 0 && v.Here != nil &&
+			v.Here.Node == "node1" && v.Here.Member && !(v.Here.Trust <= 0), "%+v, %+v", v, v.Here)
 		records := uint64(0)
 		for i, s := range v.Shards {
 			if records += s.LogRecords; s.Shard != i || s.Owner == "" || s.Epoch == 0 {
 				t.Errorf("%+v", s)
 			}
 		}
-		if records == 0 {
-			t.Error("the logs have no records")
-		}
+		assert.Not(t, records, 0, "the logs have no records")
 		w.eventually("the metrics are whole", func() error { // the servers' part is absent while they do not answer
 			_, text, _ := nodes[1].call("GET", "/metrics", "")
 			for _, line := range []string{
@@ -394,12 +362,8 @@ func TestHeavyPauseHolds(t *testing.T) {
 	before := len(w.web.Requests())
 	victim.proxy.Mend()
 	victim.takes(1)
-	if after := len(w.web.Requests()); after != before {
-		t.Errorf("%d requests while the crawl is paused", after-before)
-	}
-	if resumed := object[server.CrawlStatus](victim, "POST", "/api/v1/crawl/resume", ""); resumed.State != "running" {
-		t.Errorf("%+v", resumed)
-	}
+	assert.Equal(t, len(w.web.Requests()), before, "requests while the crawl is paused")
+	assert.Equal(t, object[server.CrawlStatus](victim, "POST", "/api/v1/crawl/resume", "").State, "running")
 	w.crawled(ringPages())
 }
 
@@ -426,9 +390,8 @@ func TestHeavyCommandsWait(t *testing.T) {
 	d := crawl.Deletion{Host: lostHost, Before: time.Now().Add(time.Second)} // the whole crawl may take less
 	must.Do(t, other.node.AddDeletion(t.Context(), d, []cluster.Shard{shardOf(lostHost)}))
 	o := object[server.CrawlStatus](other, "POST", "/api/v1/optouts", `{"scope":"domain","value":"ring5.test"}`)
-	if o.Incomplete == nil || !slices.Contains(o.Incomplete.Nodes, victim.name) {
-		t.Errorf("an opt-out: %+v", o.Incomplete)
-	}
+	assert.True(t, o.Incomplete != nil && slices.Contains(o.Incomplete.Nodes, victim.name), "an opt-out: %+v",
+		o.Incomplete)
 	sequence := must.Get(other.node.SetSettings(t.Context(), false,
 		func([]byte) ([]byte, error) { return []byte(`{"delay":"7s"}`), nil }))(t)
 	must.Do(t, other.node.WaitForDesired(t.Context(), sequence))
@@ -531,9 +494,7 @@ func TestSharedPoliteness(t *testing.T) {
 			followed, err = p.node.Agree(t.Context())
 			return err
 		})
-		if err != nil || (len(followed) > 0) != (i > 0) {
-			t.Errorf("node %d follows in %q: %v", i, followed, err)
-		}
+		assert.True(t, err == nil && (len(followed) > 0) == (i > 0), "node %d follows in %q: %v", i, followed, err)
 	}
 	js := w.erases().js
 	w.eventually("the nodes say so", func() error {
@@ -560,9 +521,7 @@ func alertsIn(t *testing.T, metrics string) error {
 	_, alerts, _ := strings.Cut(string(page), "\n## Alerts\n")
 	alerts, _, _ = strings.Cut(alerts, "\n## ")
 	found := regexp.MustCompile(`amble_[a-z_]+(\{[^}]*\})?`).FindAllString(alerts, -1)
-	if len(found) < 9 {
-		t.Fatalf("only %d series were found", len(found))
-	}
+	must.True(t, len(found) >= 9, "only %d series were found", len(found))
 	for _, series := range found {
 		if !strings.Contains(metrics, "\n"+series+" ") && !strings.Contains(metrics, "\n"+series+"{") {
 			return fmt.Errorf("%s is not in the metrics", series)

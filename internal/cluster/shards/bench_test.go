@@ -45,9 +45,7 @@ type benchNode struct {
 func startBench(b *testing.B, servers *natstest.Servers, o Options, open ...func(*Node)) *benchNode {
 	b.Helper()
 	nc, js, err := natsconn.Connect(natsconn.Options{URLs: servers.URLs(), Node: o.Cluster.Node, Names: names})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, err)
 	var n *Node
 	waitFor(b, "the node opens", func() bool {
 		ctx, cancel := context.WithTimeout(b.Context(), 10*time.Second) // a request may be lost in an election
@@ -55,9 +53,7 @@ func startBench(b *testing.B, servers *natstest.Servers, o Options, open ...func
 		n, err = Open(ctx, nc, js, o, quiet(b))
 		return err == nil || !errors.Is(err, storage.ErrLogDown) && !errors.Is(err, natsconn.ErrDown)
 	})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, err)
 	must.Do(b, agree(b.Context(), n))
 	for _, f := range open {
 		f(n)
@@ -141,9 +137,7 @@ func benchAlone(b *testing.B, web *testweb.Web, seeds []crawl.Seed, all int64) t
 	o.Archive.Formats, o.Mode = []string{archive.FormatNone}, frontier.ModeAny
 	before, start := web.Served(), time.Now()
 	e, err := crawl.Open(o, quiet(b))
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, err)
 	_, err = e.Run(b.Context(), seeds)
 	took := time.Since(start)
 	must.Do(b, errors.Join(err, e.Close()))
@@ -190,18 +184,14 @@ func benchCluster(b *testing.B, web *testweb.Web, seeds []crawl.Seed, all int64,
 // logBytes returns the bytes of the log.
 func logBytes(b *testing.B, servers *natstest.Servers) float64 {
 	nc, js, err := natsconn.Connect(natsconn.Options{URLs: servers.URLs(), Node: "test", Names: names})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, err)
 	defer nc.Close()
 	var info *jetstream.StreamInfo
 	stream, err := js.Stream(b.Context(), names.Stream())
 	if err == nil {
 		info, err = stream.Info(b.Context())
 	}
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, err)
 	return float64(info.State.Bytes)
 }
 

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/cluster"
+	"github.com/amble-crawler/amble/internal/testing/assert"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // simulated is a cluster whose shards fetch, publish and read in random order, while one of its nodes finds
@@ -125,18 +127,14 @@ func testCensus(t *testing.T) {
 		}
 		for round := 0; ; round++ {
 			_, over, err := all.isOver(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if over != c.isOver() && over {
 				t.Fatalf("seed %d: taken for over at round %d: %+v, %v", seed, round, c.shards, c.stream)
 			}
 			if over {
 				break
 			}
-			if round > 10_000 {
-				t.Fatalf("seed %d: nobody sees that it is over: %+v", seed, c.shards)
-			}
+			must.True(t, round <= 10_000, "seed %d: nobody sees that it is over: %+v", seed, c.shards)
 			if quick == 0 {
 				c.step()
 			}
@@ -165,9 +163,7 @@ func TestCensusSideBySide(t *testing.T) {
 			t.Errorf("%v, %v after %v with %d at a time", over, err, took, most.Load())
 		}
 		for s, answer := range answers {
-			if answer.number != uint64(s) {
-				t.Errorf("shard %d has the answer of %d", s, answer.number)
-			}
+			assert.Equal(t, answer.number, uint64(s), "shard", s, "has the answer of")
 		}
 		start = time.Now()
 		if _, over, err := all.queryAll(t.Context(), 0, true); over || err != nil || time.Since(start) > 4*slow {

@@ -25,6 +25,7 @@ import (
 	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/cluster/natsconn"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/natstest"
 	"github.com/amble-crawler/amble/internal/web/weburl"
@@ -403,9 +404,7 @@ func (c *child) leave() {
 	case <-time.After(patience):
 		c.w.t.Fatalf("%s does not end", c.name)
 	}
-	if code := c.command.ProcessState.ExitCode(); code != 0 {
-		c.w.t.Errorf("%s has ended with %d", c.name, code)
-	}
+	assert.Equal(c.w.t, c.command.ProcessState.ExitCode(), 0, c.name, "has ended with")
 }
 
 // endChildren ends all children. If the test has failed it keeps the logs of those that ran.

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/amble-crawler/amble/internal/cluster/natsconn"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/natstest"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
@@ -87,9 +88,8 @@ func TestClusterCutOff(t *testing.T) {
 			continue
 		}
 		for _, q := range log[first:] {
-			if q.UserAgent == victim.agent {
-				t.Errorf("%s%s was requested by the node that was cut off, after another node had begun", host, q.Path)
-			}
+			assert.Not(t, q.UserAgent, victim.agent, host, q.Path,
+				"was requested by the node that was cut off, after another node had begun")
 		}
 	}
 	w.eventually("the node is back", func() error {
@@ -223,9 +223,7 @@ func TestClusterChurn(t *testing.T) {
 	for _, q := range w.web.Requests() {
 		by[q.UserAgent]++
 	}
-	if len(by) < 5 {
-		t.Errorf("requests by process: %v", by)
-	}
+	assert.AtLeast(t, len(by), 5, "requests by process", by)
 	t.Logf("%d pages, %d of them twice", len(want), w.checkRepeats(want))
 }
 
@@ -275,9 +273,7 @@ func TestClusterManyShards(t *testing.T) {
 	t.Logf("%d shards are owned by %d nodes after %v", many, len(all), time.Since(began).Round(time.Millisecond))
 	_, most := w.rollingRestart(all, many)
 	t.Logf("at most %d consumers", most)
-	if most > limit {
-		t.Errorf("%d consumers for %d nodes with %d shards", most, len(all), many)
-	}
+	assert.AtMost(t, most, limit, "consumers for", len(all), "nodes with", many, "shards")
 	w.crawled(ringPages())
 	w.leaveRest()
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/cluster/journal"
 	"github.com/amble-crawler/amble/internal/cluster/membership"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -97,9 +98,7 @@ func TestHeavyConsumers(t *testing.T) {
 	w.allOwned(all, many)
 	own, most := w.rollingRestart(all, many)
 	t.Logf("at most %d consumers", most)
-	if len(own) > 0 || most == 0 {
-		t.Errorf("of at most %d consumers these are of single shards: %q", most, own)
-	}
+	assert.True(t, len(own) == 0 && most != 0, "of at most %d consumers these are of single shards: %q", most, own)
 	w.leaveRest()
 	w.readsWithoutConsumers(many)
 }
@@ -113,9 +112,7 @@ func (w *world) readsWithoutConsumers(manyShards int) {
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
 	s, err := membership.ReadSurvey(ctx, js, names)
-	if err != nil || len(s.Shards) != manyShards {
-		w.t.Errorf("the survey is %+v: %v", s, err)
-	}
+	assert.True(w.t, err == nil && len(s.Shards) == manyShards, "the survey is %+v: %v", s, err)
 	if _, err := journal.ReadReports(ctx, js, names, manyShards); err != nil {
 		w.t.Error(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/cluster/journal"
 	"github.com/amble-crawler/amble/internal/rules/optout"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -43,9 +44,7 @@ func TestStrike(t *testing.T) {
 		d.Deletions[0].Host == "" {
 		t.Errorf("%+v, %v", d, err)
 	}
-	if err := d.strike(&done, 1); !errors.Is(err, errUnchanged) {
-		t.Errorf("%+v, %v", d, err)
-	}
+	assert.Is(t, d.strike(&done, 1), errUnchanged, d)
 }
 
 // FuzzDesired: whatever somebody writes to the register is of this version, or an error.
@@ -61,9 +60,8 @@ func FuzzDesired(f *testing.F) {
 			return
 		}
 		again, err := decodeDesired(d.encode())
-		if err != nil || d.Version != desiredVersion || len(again.OptOuts) != len(d.OptOuts) {
-			t.Errorf("%q: %+v, %v", b, d, err)
-		}
+		assert.True(t, err == nil && d.Version == desiredVersion && len(again.OptOuts) == len(d.OptOuts), "%q: %+v, %v",
+			b, d, err)
 	})
 }
 
@@ -106,9 +104,7 @@ func TestRemovalWithoutAnswer(t *testing.T) {
 		e := optout.Entry{Scope: "host", Value: "a.example"}
 		r := &keptRegister{[][]byte{Desired{Version: desiredVersion, OptOuts: []optout.Entry{e}}.encode()}}
 		found, sequence, err := commanded(r).SetOptOut(t.Context(), e, true)
-		if !found || sequence != 2 || err != nil {
-			t.Errorf("found %t, sequence %d, %v", found, sequence, err)
-		}
+		assert.True(t, found && sequence == 2 && err == nil, "found %t, sequence %d, %v", found, sequence, err)
 	})
 }
 
@@ -119,9 +115,8 @@ func TestErasureWithoutAnswer(t *testing.T) {
 		x := Erasure{Name: "a.example", At: time.Now()}
 		number, err := newDesired(r, slog.New(slog.DiscardHandler)).addErasure(t.Context(), 2, x, time.Second)
 		d, decodeErr := decodeDesired(r.values[len(r.values)-1])
-		if number != 1 || len(d.Erasures) != 1 || errors.Join(err, decodeErr) != nil {
-			t.Errorf("number %d of %+v, %v, %v", number, d.Erasures, err, decodeErr)
-		}
+		assert.True(t, number == 1 && len(d.Erasures) == 1 && errors.Join(err, decodeErr) == nil,
+			"number %d of %+v, %v, %v", number, d.Erasures, err, decodeErr)
 	})
 }
 
@@ -130,8 +125,7 @@ func TestCommandWithoutAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &silentRegister{keptRegister{[][]byte{Desired{Version: desiredVersion}.encode()}}}
 		_, err := commanded(r).SetPaused(t.Context(), true)
-		if !errors.Is(err, storage.ErrLogDown) || strings.Count(err.Error(), context.DeadlineExceeded.Error()) != 1 {
-			t.Error(err)
-		}
+		assert.True(t, errors.Is(err, storage.ErrLogDown) &&
+			strings.Count(err.Error(), context.DeadlineExceeded.Error()) == 1, "%v", err)
 	})
 }

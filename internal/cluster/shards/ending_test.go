@@ -8,6 +8,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/records/wire"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/natstest"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
@@ -66,14 +67,10 @@ func TestHeavyEnd(t *testing.T) {
 			t.Errorf("%s: %v", p.name, p.err)
 		}
 		s := p.node.Summary()
-		if !s.Finished {
-			t.Errorf("%s has left, and the crawl was not over", p.name)
-		}
+		assert.True(t, s.Finished, "%s has left, and the crawl was not over", p.name)
 		postponed = append(postponed, s.Postponed...)
 	}
-	if got := pages(web); !slices.Equal(got, want) {
-		t.Errorf("%d pages were requested, one machine requests %d:\n%v\n%v", len(got), len(want), got, want)
-	}
+	assert.Slice(t, pages(web), want, "pages were requested, one machine requests", len(want))
 	if !slices.ContainsFunc(postponed, func(p crawl.Postponed) bool { return p.Host == "broken.test" && p.Failed }) {
 		t.Errorf("postponed: %+v", postponed)
 	}
@@ -95,24 +92,16 @@ func (w *world) busy(after int) (most *process) {
 func TestGoldenAnswers(t *testing.T) {
 	r := rest{epoch: 300, done: true, number: 129, read: 5, pages: 6}
 	b := r.append(nil)
-	if fmt.Sprintf("%x", b) != "ac020181010506" {
-		t.Errorf("rest is %x", b)
-	}
+	assert.Equal(t, fmt.Sprintf("%x", b), "ac020181010506", "rest is", b)
 	d := wire.NewDecoder(b)
-	if got, err := decodeRest(&d); err != nil || got != r {
-		t.Errorf("rest: %+v, %v", got, err)
-	}
+	assert.Returns(decodeRest(&d))(t, r, "rest")
 	epochs := []uint64{300, 0, 7}
 	b = appendEnd(nil, epochs)
-	if fmt.Sprintf("%x", b) != "0103ac020007" {
-		t.Errorf("the end is %x", b)
-	}
+	assert.Equal(t, fmt.Sprintf("%x", b), "0103ac020007", "the end is", b)
 	if got, err := decodeEnd(b, 3); err != nil || !slices.Equal(got, epochs) {
 		t.Errorf("the end: %v, %v", got, err)
 	}
-	if _, err := decodeEnd(b, 4); err == nil {
-		t.Error("the end of a crawl with other shards")
-	}
+	assert.Fails(decodeEnd(b, 4))(t, nil, "the end of a crawl with other shards")
 }
 
 // FuzzEnd: whatever arrives, it is refused or means what is encoded the same.
@@ -128,9 +117,7 @@ func FuzzEnd(f *testing.F) {
 		d := wire.NewDecoder(b)
 		if r, err := decodeRest(&d); err == nil {
 			d = wire.NewDecoder(r.append(nil))
-			if again, err := decodeRest(&d); err != nil || again != r {
-				t.Errorf("%+v, %v, want %+v", again, err, r)
-			}
+			assert.Returns(decodeRest(&d))(t, r)
 		}
 	})
 }

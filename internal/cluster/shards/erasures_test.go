@@ -20,6 +20,7 @@ import (
 	"github.com/amble-crawler/amble/internal/modules/erase"
 	"github.com/amble-crawler/amble/internal/modules/warc/warcfiles"
 	"github.com/amble-crawler/amble/internal/output/archive"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/natstest"
 	"github.com/amble-crawler/amble/internal/web/weburl"
@@ -150,16 +151,12 @@ func TestErasureUndone(t *testing.T) {
 	expect := func(when string, want bool) {
 		t.Helper()
 		all, err := ReadErasures(t.Context(), c.js.Conn(), c.js, names, patience)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if err = e.eraseFiles(t.Context(), &target{version: 1}, &all[0]); err != nil {
 			t.Fatal(err)
 		}
 		all, err = ReadErasures(t.Context(), c.js.Conn(), c.js, names, patience)
-		if err != nil || all[0].Nodes["one"].Done != want {
-			t.Errorf("%s: %+v, %v", when, all, err)
-		}
+		assert.True(t, err == nil && all[0].Nodes["one"].Done == want, "%s: %+v, %v", when, all, err)
 	}
 	expect("without files", true)
 	must.Do(t, makeDir(o.directory(0)))
@@ -169,17 +166,13 @@ func TestErasureUndone(t *testing.T) {
 	e.open[holding] = nil
 	must.Do(t, e.undone(t.Context(), 0, 1))
 	all, err := ReadErasures(t.Context(), c.js.Conn(), c.js, names, patience)
-	if err != nil || all[0].Nodes["one"].Done {
-		t.Errorf("before the shard gets a database: %+v, %v", all, err)
-	}
+	assert.True(t, err == nil && !all[0].Nodes["one"].Done, "before the shard gets a database: %+v, %v", all, err)
 	expect("with the shard open", false)
 	database := filepath.Join(o.directory(0), storage.FileName)
 	must.Do(t, os.WriteFile(database, nil, 0o600))
 	delete(e.open, holding)
 	expect("with the shard given up", true)
-	if _, err := os.Stat(database); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the database is still there: %v", err)
-	}
+	assert.Fails(os.Stat(database))(t, fs.ErrNotExist, "the database is still there")
 }
 
 // TestHeavyErasureOfUnread: URLs of the host that were published for its shard, and that nobody has read when the host

@@ -14,6 +14,7 @@ import (
 	"github.com/amble-crawler/amble/internal/cluster/membership"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/rules/optout"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/natstest"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -57,17 +58,14 @@ func TestHeavyExport(t *testing.T) {
 	w := newWorldOf(t, web, allSeeds(t, web), natstest.Start(t, names, 1, nil), 40*time.Millisecond, moveTTL)
 	w.alter = func(o *Options) { o.Crawl.Frontier.RetryDelay = time.Second }
 	dir := filepath.Join(t.TempDir(), "whole")
-	if _, err := w.exportTo(t.Context(), dir, nil); !errors.Is(err, membership.ErrNoCluster) {
-		t.Errorf("an export of no cluster: %v", err)
-	}
+	assert.Fails(w.exportTo(t.Context(), dir, nil))(t, membership.ErrNoCluster, "an export of no cluster")
 	for _, node := range []string{"node0", "node1", "node2"} {
 		w.start(node, t.TempDir())
 	}
 	w.requested(len(ringPages()) / 3)
 	_, err := w.exportTo(t.Context(), dir, nil)
-	if !errors.Is(err, ErrOwned) || !strings.Contains(err.Error(), "node node0 ") {
-		t.Errorf("an export of a cluster in service: %v", err)
-	}
+	assert.True(t, errors.Is(err, ErrOwned) && strings.Contains(err.Error(), "node node0 "),
+		"an export of a cluster in service: %v", err)
 	w.optOut(outHost)
 	w.eventually("the busy host answers", func() error {
 		if len(web.Requests().Host(busyHost).Pages()) < 2 {
@@ -86,12 +84,8 @@ func TestHeavyExport(t *testing.T) {
 	w.overtakeExport()
 	w.killExport(dir)
 	done, err := w.exportTo(t.Context(), dir, func(Exported) {})
-	if err != nil || done.Shards != shards || done.InTransit < 2 || done.OptOuts != 1 {
-		t.Fatalf("%+v, %v", done, err)
-	}
-	if _, err := w.exportTo(t.Context(), dir, nil); !errors.Is(err, ErrNotEmpty) {
-		t.Errorf("an export to a directory that is not empty: %v", err)
-	}
+	must.True(t, err == nil && done.Shards == shards && done.InTransit >= 2 && done.OptOuts == 1, "%+v, %v", done, err)
+	assert.Fails(w.exportTo(t.Context(), dir, nil))(t, ErrNotEmpty, "an export to a directory that is not empty")
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
 		t.Errorf("the export has made %v, %v", entries, err)
 	}
@@ -99,16 +93,12 @@ func TestHeavyExport(t *testing.T) {
 	if _, err := w.exportTo(t.Context(), filepath.Join(t.TempDir(), "again"), func(Exported) {}); err != nil {
 		t.Errorf("an export after others that were killed late: %v", err)
 	}
-	if err := w.tryOpen("late"); err != nil {
-		t.Errorf("a node that joins after the export: %v", err)
-	}
+	assert.NoError(t, w.tryOpen("late"), "a node that joins after the export")
 
 	o := Options{Crawl: crawlOptions(web, dir, "alone", w.delay)}
 	w.alter(&o)
 	crawlAlone(t, w.seeds, o.Crawl)
-	if after := len(web.Requests().Host(outHost)); after != before {
-		t.Errorf("%s was requested %d times after it had opted out", outHost, after-before)
-	}
+	assert.Equal(t, len(web.Requests().Host(outHost)), before, outHost, "was requested times after it had opted out")
 	w.checkOnce(append(ringPages(), busyHost+"/", busyHost+"/last", busyHost+"/later", host(2)+"/on-its-way"))
 }
 
@@ -118,9 +108,7 @@ func (w *world) optOut(host string) {
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
 	e, err := optout.New(optout.Entry{Scope: optout.ScopeHost, Value: host, At: time.Now()})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, err)
 	sequence := uint64(0)
 	err = untilUp(ctx, func() (err error) {
 		_, sequence, err = w.nodes[0].node.SetOptOut(ctx, e, false)
@@ -129,9 +117,7 @@ func (w *world) optOut(host string) {
 	for _, p := range w.nodes {
 		err = errors.Join(err, p.node.WaitForDesired(ctx, sequence))
 	}
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, err)
 }
 
 // interruptExport breaks an export off after a shard. No node joins while it is under way.
@@ -140,21 +126,13 @@ func (w *world) interruptExport(dir string) {
 	ctx, interrupt := context.WithCancel(w.t.Context())
 	defer interrupt()
 	_, err := w.exportTo(ctx, dir, func(x Exported) {
-		if x.Shards > 1 {
-			w.t.Error("an export that was interrupted goes on")
-		}
-		if err := w.tryOpen("early"); !errors.Is(err, membership.ErrReserved) {
-			w.t.Errorf("a node that joins during an export: %v", err)
-		}
+		assert.AtMost(w.t, x.Shards, 1, "an export that was interrupted goes on")
+		assert.Is(w.t, w.tryOpen("early"), membership.ErrReserved, "a node that joins during an export")
 		interrupt()
 	})
-	if !errors.Is(err, context.Canceled) {
-		w.t.Errorf("an export that is interrupted: %v", err)
-	}
+	assert.Is(w.t, err, context.Canceled, "an export that is interrupted")
 	left, err := os.ReadDir(filepath.Dir(dir))
-	if err != nil || len(left) > 0 {
-		w.t.Errorf("an export that was interrupted has left %v, %v", left, err)
-	}
+	assert.True(w.t, err == nil && len(left) == 0, "an export that was interrupted has left %v, %v", left, err)
 }
 
 // overtakeExport exports while another export is under way, which then says once that it was taken over.
@@ -170,9 +148,8 @@ func (w *world) overtakeExport() {
 			w.t.Errorf("an export during another: %v", err)
 		}
 	})
-	if err == nil || strings.Count(err.Error(), "another import or export") != 1 {
-		w.t.Errorf("an export that was taken over: %v", err)
-	}
+	assert.True(w.t, err != nil && strings.Count(err.Error(), "another import or export") == 1,
+		"an export that was taken over: %v", err)
 }
 
 // killExport kills a process that exports: after the first shard, in the middle, and when all of them are joined.
@@ -181,15 +158,12 @@ func (w *world) killExport(dir string) {
 	w.t.Helper()
 	for _, after := range []int{1, shards / 2, shards} {
 		w.startMover(func(c *childConfig) { c.Export, c.StopAfter = dir, after }).killAfter(after)
-		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
-			w.t.Errorf("an export that was killed after %d shards has left %s: %v", after, dir, err)
-		}
+		assert.Fails(os.Stat(dir))(w.t, fs.ErrNotExist, "an export that was killed after", after, "shards has left",
+			dir)
 		if _, err := os.Stat(dir + ".export.partial"); err != nil {
 			w.t.Errorf("an export that was killed after %d shards had made nothing yet: %v", after, err)
 		}
-		if err := w.tryOpen("early"); !errors.Is(err, membership.ErrReserved) {
-			w.t.Errorf("a node that joins after an export was killed: %v", err)
-		}
+		assert.Is(w.t, w.tryOpen("early"), membership.ErrReserved, "a node that joins after an export was killed")
 	}
 }
 
@@ -212,9 +186,7 @@ func (w *world) killLate(want storage.Counters) {
 			w.t.Errorf("an export that was killed late has %d hosts and %d URLs, want %d and %d", got.Hosts, got.URLs,
 				want.Hosts, want.URLs)
 		}
-		if err := store.Close(); err != nil {
-			w.t.Error(err)
-		}
+		assert.NoError(w.t, store.Close())
 	}
 }
 
@@ -233,9 +205,7 @@ func (w *world) checkOnce(want []string) {
 		}
 		delete(times, page)
 	}
-	if len(times) > 0 {
-		w.t.Errorf("these are no pages of the crawl: %v", times)
-	}
+	assert.AtMost(w.t, len(times), 0, "these are no pages of the crawl", times)
 	w.checkGaps(log)
 	var refused time.Time
 	for _, q := range log.Host(busyHost).Pages() {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/cluster/membership"
 	"github.com/amble-crawler/amble/internal/cluster/natsconn"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/natstest"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
@@ -81,9 +82,7 @@ func newFaults(t *testing.T) *faults {
 	if err := syscall.Mount("tmpfs", directory, "tmpfs", 0, "size=64m"); err == nil {
 		f.disk = directory
 		t.Cleanup(func() {
-			if err := syscall.Unmount(directory, 0); err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, syscall.Unmount(directory, 0))
 		})
 	}
 	servers := natstest.Start(t, names, 1, func(_ int, o *natsconn.ServerOptions) { o.Directory = directory })
@@ -135,9 +134,8 @@ func (f *faults) tryOpen(t *testing.T, name string, alter func(*Options)) error 
 
 func (f *faults) takenName(t *testing.T) {
 	err := f.tryOpen(t, "first", func(*Options) {})
-	if !errors.Is(err, membership.ErrNameTaken) || !strings.Contains(err.Error(), "cluster.node") {
-		t.Errorf("a second node with the name: %v", err)
-	}
+	assert.True(t, errors.Is(err, membership.ErrNameTaken) && strings.Contains(err.Error(), "cluster.node"),
+		"a second node with the name: %v", err)
 }
 
 func (f *faults) otherSettings(t *testing.T) {
@@ -147,9 +145,7 @@ func (f *faults) otherSettings(t *testing.T) {
 	for _, want := range []string{
 		"cluster web", "scope.mode is", "cluster.shards is 4 there and 8 here", "another cluster.name",
 	} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %q", err, want)
-		}
+		assert.True(t, err != nil && strings.Contains(err.Error(), want), "%v, want %q", err, want)
 	}
 }
 
@@ -165,9 +161,8 @@ func (f *faults) otherVersion(t *testing.T) {
 			break // as it was
 		}
 		err := f.tryOpen(t, "third", func(*Options) {})
-		if err == nil || !strings.Contains(err.Error(), "use the same version on all nodes") {
-			t.Errorf("another version: %v", err)
-		}
+		assert.True(t, err != nil && strings.Contains(err.Error(), "use the same version on all nodes"),
+			"another version: %v", err)
 	}
 }
 

@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // suspensions are the commands that a node was given.
@@ -42,20 +45,13 @@ func TestFullDisk(t *testing.T) {
 	lasts(min, time.Minute)
 	lasts(0, 50*time.Second)
 	lasts(min, lookAgain)
-	if len(commands) > 0 {
-		t.Fatalf("a disk that was full for less than a minute: %q", commands)
-	}
+	must.True(t, len(commands) == 0, "a disk that was full for less than a minute: %q", commands)
 	lasts(min-1, 10*time.Minute)
-	if len(commands) != 1 || !strings.Contains(commands[0], "output has 99 MiB free") {
-		t.Fatalf("a full disk: %q", commands)
-	}
+	must.True(t, len(commands) == 1 && strings.Contains(commands[0], "output has 99 MiB free"), "a full disk: %q",
+		commands)
 	lasts(2*min-1, 10*time.Minute)
 	lasts(2*min, time.Minute)
-	if want := []string{commands[0], "resume"}; !slices.Equal(commands, want) {
-		t.Errorf("a disk with room again: %q", commands)
-	}
+	assert.True(t, slices.Equal(commands, []string{commands[0], "resume"}), "a disk with room again: %q", commands)
 	lasts(0, 2*time.Minute)
-	if len(commands) != 3 {
-		t.Errorf("it is full once more: %q", commands)
-	}
+	assert.Equal(t, len(commands), 3, "it is full once more", commands)
 }

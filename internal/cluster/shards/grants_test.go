@@ -14,6 +14,7 @@ import (
 	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/cluster/natsconn"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/natstest"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -98,9 +99,7 @@ const budgetRate = 20
 func checkAddressBudget(t *testing.T, log testweb.Log) {
 	t.Helper()
 	checkGaps(t, "the first requests", log[:min(8, len(log))], time.Second/budgetRate)
-	if most := log.MaxInFlight(); most > 3 {
-		t.Errorf("%d requests at a time to an address that allows 3", most)
-	}
+	assert.AtMost(t, log.MaxInFlight(), 3, "requests at a time to an address that allows 3")
 }
 
 func checkAddressDelay(t *testing.T, log testweb.Log) {
@@ -137,9 +136,7 @@ func share(t *testing.T, limit sharedLimit, ttl time.Duration, happens func(w *w
 		by[q.UserAgent]++
 	}
 	limit.check(t, w.web.Requests())
-	if len(by) < 2 {
-		t.Errorf("requests by node: %v", by)
-	}
+	assert.AtLeast(t, len(by), 2, "requests by node", by)
 	t.Logf("%d pages; requests by node: %v", len(want), by)
 }
 
@@ -213,16 +210,12 @@ func TestHeavySoleUsers(t *testing.T) {
 	messages := w.countGrants()
 	w.start("first", t.TempDir())
 	w.requested(len(want) / 2)
-	if n := messages(); n > 0 {
-		t.Errorf("%d messages about grants of one node", n)
-	}
+	assert.AtMost(t, messages(), 0, "messages about grants of one node")
 	w.start("second", t.TempDir())
 	w.crawled(want)
 	w.leaveRest()
 	requests := len(w.check(want))
-	if n := messages(); n > requests/4 {
-		t.Errorf("%d messages about grants for %d requests", n, requests)
-	}
+	assert.AtMost(t, messages(), requests/4, "messages about grants for", requests, "requests")
 	t.Logf("%d messages about grants for %d requests", messages(), requests)
 }
 
@@ -272,7 +265,6 @@ func handOver(t *testing.T, delay time.Duration, leaving int) {
 		}
 	}
 	t.Logf("the longest pause of the address: %v", longest.Round(time.Millisecond))
-	if longest > ttl/2 && time.Duration(w.stalled.Load()) < time.Second {
-		t.Errorf("no request to the address for %v", longest)
-	}
+	assert.True(t, longest <= ttl/2 || time.Duration(w.stalled.Load()) >= time.Second,
+		"no request to the address for %v", longest)
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/amble-crawler/amble/internal/modules/audit/auditapi"
 	"github.com/amble-crawler/amble/internal/service/server"
 	"github.com/amble-crawler/amble/internal/system/boot"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/natstest"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
@@ -110,9 +111,7 @@ func (w *world) watch(ctx context.Context, path string) {
 		before := time.Now()
 		time.Sleep(every)
 		if i%10 == 0 {
-			if err := errors.Join(os.WriteFile(path, []byte("x"), 0o600), syncFile(path)); err != nil {
-				w.t.Error(err)
-			}
+			assert.NoError(w.t, errors.Join(os.WriteFile(path, []byte("x"), 0o600), syncFile(path)))
 		}
 		w.stalled.Store(max(w.stalled.Load(), int64(time.Since(before)-every)))
 	}
@@ -130,9 +129,7 @@ func serve(t *testing.T, sites []testweb.Site) *testweb.Web {
 	t.Helper()
 	web := must.Get(testweb.New(testweb.Config{Sites: sites}))(t)
 	t.Cleanup(func() {
-		if err := web.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, web.Close())
 	})
 	return web
 }
@@ -436,9 +433,7 @@ func pages(web *testweb.Web) (all []string) {
 func crawlAlone(t *testing.T, seeds []crawl.Seed, o crawl.Options) {
 	t.Helper()
 	e, err := crawl.Open(o, logger(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	_, err = e.Run(t.Context(), seeds)
 	must.Do(t, errors.Join(err, e.Close()))
 }
@@ -478,9 +473,7 @@ func (w *world) check(want []string) testweb.Log {
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
 	must.Do(w.t, w.web.Settle(ctx))
-	if got := pages(w.web); !slices.Equal(got, want) {
-		w.t.Errorf("%d pages were requested, one machine requests %d:\n%v\n%v", len(got), len(want), got, want)
-	}
+	assert.Slice(w.t, pages(w.web), want, "pages were requested, one machine requests", len(want))
 	log := w.web.Requests()
 	w.checkGaps(log)
 	for _, q := range log.BeforeRobots() {

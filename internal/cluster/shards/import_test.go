@@ -15,6 +15,7 @@ import (
 	"github.com/amble-crawler/amble/internal/cluster/membership"
 	"github.com/amble-crawler/amble/internal/cluster/natsconn"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/natstest"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -64,9 +65,7 @@ func (w *world) crawlHalf(dir string, count int) {
 	}()
 	w.requested(count)
 	stop()
-	if err := <-ended; err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, <-ended)
 }
 
 // importFrom imports the crawl of one machine.
@@ -90,9 +89,7 @@ func TestHeavyImport(t *testing.T) {
 	alone := t.TempDir()
 	w.crawlHalf(alone, len(want)/2)
 	before := w.by("alone").Host(busyHost).Pages()
-	if len(before) < 2 {
-		t.Fatalf("%d requests of %s before the move", len(before), busyHost)
-	}
+	must.True(t, len(before) >= 2, "%d requests of %s before the move", len(before), busyHost)
 	database := must.Get(os.ReadFile(filepath.Join(alone, storage.FileName)))(t)
 
 	killed, kill := context.WithCancel(t.Context())
@@ -103,22 +100,16 @@ func TestHeavyImport(t *testing.T) {
 	}); !errors.Is(err, context.Canceled) {
 		t.Errorf("an import that is interrupted: %v", err)
 	}
-	if err := w.tryOpen("early"); !errors.Is(err, membership.ErrReserved) {
-		t.Errorf("a node that joins before the import is complete: %v", err)
-	}
+	assert.Is(t, w.tryOpen("early"), membership.ErrReserved, "a node that joins before the import is complete")
 	for _, after := range []int{1, shards / 2, shards} {
 		w.startMover(func(c *childConfig) { c.Import, c.StopAfter = alone, after }).killAfter(after)
-		if err := w.tryOpen("early"); !errors.Is(err, membership.ErrReserved) {
-			t.Errorf("a node that joins after an import was killed: %v", err)
-		}
+		assert.Is(t, w.tryOpen("early"), membership.ErrReserved, "a node that joins after an import was killed")
 	}
 	done, err := w.importFrom(t.Context(), alone, func(Imported) {})
-	if err != nil || done.Shards != shards || done.Counters.Of(storage.Fetched) < uint64(len(want)/3) {
-		t.Fatalf("%+v, %v", done, err)
-	}
-	if _, err := w.importFrom(t.Context(), alone, func(Imported) {}); !errors.Is(err, membership.ErrInService) {
-		t.Errorf("an import into a cluster in service: %v", err)
-	}
+	must.True(t, err == nil && done.Shards == shards && done.Counters.Of(storage.Fetched) >= uint64(len(want)/3),
+		"%+v, %v", done, err)
+	assert.Fails(w.importFrom(t.Context(), alone, func(Imported) {}))(t, membership.ErrInService,
+		"an import into a cluster in service")
 
 	for _, node := range []string{"node0", "node1", "node2"} {
 		w.start(node, t.TempDir())

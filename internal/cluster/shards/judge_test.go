@@ -10,6 +10,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/cluster/membership"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
 
@@ -27,9 +28,7 @@ func (w *world) checkRepeats(want []string) (repeats int) {
 	w.t.Helper()
 	log := w.check(want)
 	for _, address := range log.Addresses() {
-		if n := log.Address(address).MaxInFlight(); n > 1 {
-			w.t.Errorf("%d requests to the address %s at a time", n, address)
-		}
+		assert.AtMost(w.t, log.Address(address).MaxInFlight(), 1, "requests to the address", address, "at a time")
 	}
 	return w.checkLost(log.Pages())
 }
@@ -111,8 +110,6 @@ func (w *world) checkStill(t *testing.T, since time.Time) {
 	t.Helper()
 	late := w.web.Requests().Filter(func(q testweb.Request) bool { return q.Start.After(since) })
 	for _, host := range late.Hosts() {
-		if n := len(late.Host(host)); n > 1 {
-			t.Errorf("%d requests to %s while the crawl stands still", n, host)
-		}
+		assert.AtMost(t, len(late.Host(host)), 1, "requests to", host, "while the crawl stands still")
 	}
 }

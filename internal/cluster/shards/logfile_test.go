@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/cluster/natsconn"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/natstest"
 	"github.com/amble-crawler/amble/storage"
@@ -35,9 +36,8 @@ func TestLostLog(t *testing.T) {
 	o := nodeOptions(crawlOptions(w.web, dir, "first", w.delay), "first", w.ttl)
 	o.Seeds = w.seeds
 	err := tryOpen(t, nc, js, o)
-	if !errors.Is(err, storage.ErrAhead) || !strings.Contains(err.Error(), dir) {
-		t.Errorf("the node begins with another log: %v", err)
-	}
+	assert.True(t, errors.Is(err, storage.ErrAhead) && strings.Contains(err.Error(), dir),
+		"the node begins with another log: %v", err)
 	if err = tryOpen(t, nc, js, o); !errors.Is(err, storage.ErrAhead) {
 		t.Errorf("again: %v", err)
 	}
@@ -63,18 +63,12 @@ func TestShardsOfAnotherCluster(t *testing.T) {
 		o.Seeds, o.Names = w.seeds, other
 		return tryOpen(t, nc, js, o)
 	}
-	if err := open(); !errors.Is(err, storage.ErrAhead) {
-		t.Errorf("the shards of another cluster are opened: %v", err)
-	}
+	assert.Is(t, open(), storage.ErrAhead, "the shards of another cluster are opened")
 	path := filepath.Join(dir, shardsDir)
 	must.Do(t, os.Remove(filepath.Join(path, logFile)))
 	for range 2 {
-		if err := open(); !errors.Is(err, storage.ErrAhead) {
-			t.Errorf("the shards of nobody knows which cluster are opened: %v", err)
-		}
+		assert.Is(t, open(), storage.ErrAhead, "the shards of nobody knows which cluster are opened")
 	}
 	must.Do(t, os.RemoveAll(path))
-	if err := open(); err != nil {
-		t.Errorf("a node without shards: %v", err)
-	}
+	assert.NoError(t, open(), "a node without shards")
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/cluster/journal"
 	"github.com/amble-crawler/amble/internal/cluster/membership"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/natstest"
 )
 
@@ -95,9 +96,7 @@ func (w *world) ownerless() func() (longest time.Duration) {
 // checkOwnerless holds that no shard had no owner for longer than it may, unless the machine was slow.
 func (w *world) checkOwnerless(longest, most time.Duration) {
 	w.t.Helper()
-	if longest > most && !w.slow() {
-		w.t.Errorf("a shard had no owner for %v, at most %v are allowed", longest, most)
-	}
+	assert.True(w.t, longest <= most || w.slow(), "a shard had no owner for %v, at most %v are allowed", longest, most)
 	w.t.Logf("the longest time of a shard without an owner: %v", longest.Round(time.Millisecond))
 }
 
@@ -163,9 +162,7 @@ func (c *client) want(web []string) (want []string) {
 		child.mu.Unlock()
 	}
 	slices.Sort(want)
-	if acknowledged == 0 {
-		c.w.t.Error("no URL of a client was acknowledged")
-	}
+	assert.Not(c.w.t, acknowledged, 0, "no URL of a client was acknowledged")
 	c.w.t.Logf("%d URLs of the client, %d acknowledged", len(c.sent), acknowledged)
 	return slices.Compact(want)
 }
@@ -266,9 +263,7 @@ const requests, lostRequests = "$JS.API.CONSUMER.MSG.NEXT.", "$XX.API.CONSUMER.M
 // come to the result, and nobody answers.
 func (c *erasing) loseRequests(p *natstest.Proxy) (lost *nats.Subscription, end func()) {
 	lost, err := c.js.Conn().SubscribeSync(lostRequests + ">")
-	if err != nil {
-		c.w.t.Error(err)
-	}
+	assert.NoError(c.w.t, err)
 	p.Divert(requests, lostRequests)
 	p.Break()
 	return lost, func() {

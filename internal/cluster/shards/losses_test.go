@@ -12,6 +12,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/engine/requestlog"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
 
@@ -165,8 +166,7 @@ func TestSawLate(t *testing.T) {
 		{request("b", "/p", 60), 110, false},
 	} {
 		g := testweb.Gap{Before: c.before, After: request("b", "/p", c.after)}
-		if got := l.sawLate(g, 100*time.Millisecond); got != c.want {
-			t.Errorf("%s by %s, then a request at %d ms: seen late %t", c.before.Path, c.before.UserAgent, c.after, got)
-		}
+		assert.Equal(t, l.sawLate(g, 100*time.Millisecond), c.want, c.before.Path, "by", c.before.UserAgent,
+			"then a request at", c.after, "ms: seen late")
 	}
 }

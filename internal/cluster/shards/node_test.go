@@ -3,13 +3,13 @@ package shards
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/rules/recrawl"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -64,9 +64,7 @@ func TestKilledNode(t *testing.T) {
 			t.Errorf("%s received %d requests of the node that was killed", host, n)
 		}
 	}
-	if after == 0 {
-		t.Error("the crawl was over before the node was killed")
-	}
+	assert.Not(t, after, 0, "the crawl was over before the node was killed")
 	t.Logf("%d pages, %d of them twice, %d requests after the death", len(want), twice, after)
 }
 
@@ -138,9 +136,7 @@ func TestMoves(t *testing.T) {
 	for _, q := range w.web.Requests() {
 		by[q.UserAgent]++
 	}
-	if by["first"] == 0 || by["second"] == 0 {
-		t.Errorf("requests by node: %v", by)
-	}
+	assert.True(t, by["first"] != 0 && by["second"] != 0, "requests by node: %v", by)
 }
 
 // TestValidate: what a cluster cannot do is refused by name.
@@ -152,12 +148,8 @@ func TestValidate(t *testing.T) {
 	o.Crawl.Recrawl = &recrawl.Options{Budget: 1e12}
 	o.Crawl.Workers, o.Crawl.Shared = 0, new(crawl.Shared)
 	err := o.Validate()
-	if err == nil {
-		t.Fatal("nothing is refused")
-	}
+	must.True(t, err != nil, "nothing is refused")
 	for _, name := range []string{"recrawl.budget", "crawl.workers", "Shared"} {
-		if !strings.Contains(err.Error(), name) {
-			t.Errorf("%s is not named: %v", name, err)
-		}
+		assert.Contains(t, err.Error(), name, "is not named", err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/engine/requestlog"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/natstest"
 	"github.com/amble-crawler/amble/storage"
@@ -57,9 +58,7 @@ func TestHeavyLeftovers(t *testing.T) {
 	for s := range cluster.Shard(shards) {
 		w.checkRequestLog(first.dir, s)
 	}
-	if n := w.fetched(first.dir); n != len(want) {
-		t.Errorf("the first node has %d pages, want %d", n, len(want))
-	}
+	assert.Equal(t, w.fetched(first.dir), len(want), "the first node pages")
 }
 
 // checkRequestLog holds that the request log of a shard has a result of each request.
@@ -67,12 +66,8 @@ func (w *world) checkRequestLog(dir string, s cluster.Shard) {
 	w.t.Helper()
 	_, err := requestlog.Read(filepath.Join(w.directory(dir, s), requestlog.DirName), requestlog.Query{},
 		func(q *requestlog.Request) error {
-			if q.End.IsZero() {
-				w.t.Errorf("shard %d: the request log has no result of the request for %s", s, q.URL)
-			}
+			assert.True(w.t, !q.End.IsZero(), "shard %d: the request log has no result of the request for %s", s, q.URL)
 			return nil
 		})
-	if err != nil {
-		w.t.Error(err)
-	}
+	assert.NoError(w.t, err)
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/natstest"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
@@ -35,11 +36,8 @@ func TestHeavyCheckOutside(t *testing.T) {
 		p.leave()
 	}
 	for _, q := range web.Requests().Host(apart[1]) {
-		if q.Path != "/robots.txt" && (q.Path != "/far" || q.Method != "HEAD") {
-			t.Errorf("outside of the scope was requested: %s %s", q.Method, q.Path)
-		}
+		assert.True(t, q.Path == "/robots.txt" || q.Path == "/far" && q.Method == "HEAD",
+			"outside of the scope was requested: %s %s", q.Method, q.Path)
 	}
-	if n := len(web.Requests().Host(apart[1]).Path("/far")); n != 1 {
-		t.Errorf("the link was checked %d times", n)
-	}
+	assert.Equal(t, len(web.Requests().Host(apart[1]).Path("/far")), 1, "the link was checked times")
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/cluster"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/natstest"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -81,9 +82,7 @@ func testMaxPages(t *testing.T, sites []testweb.Site, most uint64, kill bool) {
 		}
 	}
 	fetched := w.fetchedPages()
-	if uint64(len(fetched)) != most {
-		t.Errorf("%d pages are fetched, of %d", len(fetched), most)
-	}
+	assert.Equal(t, uint64(len(fetched)), most, len(fetched), "pages are fetched, of")
 	for _, path := range fetched {
 		if _, is := last[path]; !is {
 			t.Errorf("%s counts as fetched, and was not requested", path)
@@ -91,9 +90,7 @@ func testMaxPages(t *testing.T, sites []testweb.Site, most uint64, kill bool) {
 		delete(last, path)
 	}
 	for path, q := range last { // requested and never committed
-		if !w.losses.isLost(q) {
-			t.Errorf("%s was requested beyond the limit", path)
-		}
+		assert.True(t, w.losses.isLost(q), "%s was requested beyond the limit", path)
 	}
 	t.Logf("%d pages were requested and not committed", len(last))
 }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/cluster/membership"
+	"github.com/amble-crawler/amble/internal/testing/assert"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
 
@@ -30,22 +32,18 @@ func TestPart(t *testing.T) {
 		{35, 1, 1, false},
 		{36, 0, 0, false},
 	} {
-		if got := p.update(step.share, step.alone, step.at*time.Second, 10*time.Second); got != step.want {
-			t.Errorf("at %d s: %g, want %g", step.at, got, step.want)
-		}
+		assert.Equal(t, p.update(step.share, step.alone, step.at*time.Second, 10*time.Second), step.want, "at", step.at,
+			"s")
 	}
 	p = part{}
-	if p.update(0.5, false, 0, 10*time.Second) != 0 || p.update(0.5, false, 10*time.Second, 10*time.Second) != 0.5 {
-		t.Error("a node that joins others waits for a TTL")
-	}
+	assert.True(t, p.update(0.5, false, 0, 10*time.Second) == 0 &&
+		p.update(0.5, false, 10*time.Second, 10*time.Second) == 0.5, "a node that joins others waits for a TTL")
 	share, alone, ok := shareOf(membership.Status{Node: "b", Joined: true, Members: []membership.MemberStatus{
 		{Node: "a", Weight: 1, State: "live"}, {Node: "b", Weight: 3, State: "live"},
 		{Node: "c", Weight: 9, State: "left"},
 		{Node: "d", Weight: 9, State: "silent"},
 	}})
-	if share != 0.75 || alone || !ok {
-		t.Errorf("share %g, alone %v", share, alone)
-	}
+	assert.True(t, share == 0.75 && !alone && ok, "share %g, alone %v", share, alone)
 }
 
 // TestHeavyMaxRate: crawl.max_rate is that of all nodes together, also when a node joins.
@@ -62,14 +60,10 @@ func TestHeavyMaxRate(t *testing.T) {
 	w.leaveRest()
 	log := w.check(want)
 	by := log.Filter(func(q testweb.Request) bool { return q.UserAgent == "second" })
-	if len(by) == 0 {
-		t.Fatal("the second node has made no request")
-	}
+	must.True(t, len(by) != 0, "the second node has made no request")
 	log = log.Filter(func(q testweb.Request) bool { return !q.Start.Before(by[0].Start) }) // of both nodes
 	// the server may have seen the first one late
 	took := log[len(log)-1].Start.Sub(log[0].Start) + time.Duration(w.stalled.Load())
-	if most := int(took.Seconds()*rate) + 3*burst; len(log) > most {
-		t.Errorf("%d requests in %v, at most %d are allowed", len(log), took, most)
-	}
+	assert.AtMost(t, len(log), int(took.Seconds()*rate)+3*burst, "requests in", took, "at most are allowed")
 	t.Logf("%d requests in %v, %d of the second node", len(log), took, len(by))
 }

@@ -1,7 +1,6 @@
 package shards
 
 import (
-	"errors"
 	"fmt"
 	"syscall"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"github.com/amble-crawler/amble/internal/cluster/journal"
 	"github.com/amble-crawler/amble/internal/cluster/membership"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -77,13 +77,9 @@ func TestUnreadableMessages(t *testing.T) {
 			return nil
 		})
 	}
-	if _, err := aside(1, bad[1]); !errors.Is(err, journal.ErrNotAside) {
-		t.Errorf("a record of the log: %v", err)
-	}
+	assert.Fails(aside(1, bad[1]))(t, journal.ErrNotAside, "a record of the log")
 	must.Get(aside(0, bad[0]))(t)
-	if _, err := aside(0, bad[0]); !errors.Is(err, journal.ErrNotAside) {
-		t.Errorf("again: %v", err)
-	}
+	assert.Fails(aside(0, bad[0]))(t, journal.ErrNotAside, "again")
 	must.Do(t, membership.Command(t.Context(), two.nc, names, "two", membership.RetryFaults))
 	w.eventually("shard 0 is crawled", func() error {
 		if st := two.node.Status().Shards; st[0].Engine != cluster.Running || st[1].Fault == nil {
@@ -113,8 +109,7 @@ func TestFaultOf(t *testing.T) {
 		}
 		f, is := faultOf(err)
 		isMessage := c.err == error(message)
-		if is != c.want || is && f.Reason != err.Error() || (f.Sequence == 7) != isMessage {
-			t.Errorf("%v: a fault %t, %+v", c.err, is, f)
-		}
+		assert.True(t, is == c.want && (!is || f.Reason == err.Error()) && (f.Sequence == 7) == isMessage,
+			"%v: a fault %t, %+v", c.err, is, f)
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/cluster/membership"
 	"github.com/amble-crawler/amble/internal/rules/recrawl"
+	"github.com/amble-crawler/amble/internal/testing/assert"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/natstest"
 )
 
@@ -82,9 +84,8 @@ func testRecrawlBudget(t *testing.T, seed uint64) {
 		for _, p := range owner {
 			used += p.used.Load()
 		}
-		if used > uint64(budget*perRecrawl) {
-			t.Fatalf("seed %d: parts of %d in all, the budget is %g", seed, used, budget*perRecrawl)
-		}
+		must.True(t, used <= uint64(budget*perRecrawl), "seed %d: parts of %d in all, the budget is %g", seed, used,
+			budget*perRecrawl)
 	}
 	for range 150 {
 		switch rng.IntN(8) {
@@ -126,15 +127,12 @@ func testRecrawlBudget(t *testing.T, seed uint64) {
 // TestGoldenShares: the register is these bytes.
 func TestGoldenShares(t *testing.T) {
 	all := recrawlShares{3: {300, 1, 1.5}, 0: {1, 2, 1e6}}
-	if got := fmt.Sprintf("%x", all.encode()); got != "0102000102412e84800000000003ac02013ff8000000000000" {
-		t.Errorf("the register is %s", got)
-	}
+	assert.Equal(t, fmt.Sprintf("%x", all.encode()), "0102000102412e84800000000003ac02013ff8000000000000",
+		"the register")
 	if got, err := decodeShares(all.encode(), 4); err != nil || !maps.Equal(got, all) {
 		t.Errorf("%v, %v", got, err)
 	}
-	if got, err := decodeShares(all.encode(), 3); err == nil {
-		t.Errorf("a shard that there is not: %v", got)
-	}
+	assert.Fails(decodeShares(all.encode(), 3))(t, nil, "a shard that there is")
 }
 
 // FuzzShares: whatever the register has, it is refused or means what is encoded the same, and what a node

@@ -8,6 +8,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/cluster/membership"
 	"github.com/amble-crawler/amble/internal/service/server"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -28,9 +29,7 @@ func TestHeavyRequeue(t *testing.T) {
 
 	_, js := w.connect()
 	owned, err := membership.ReadOwned(t.Context(), js, names, "first", w.started)
-	if err != nil || len(owned) != shards {
-		t.Fatalf("the first node owned %v, %v", owned, err)
-	}
+	must.True(t, err == nil && len(owned) == shards, "the first node owned %v, %v", owned, err)
 	if none, err := membership.ReadOwned(t.Context(), js, names, "third", w.started); err != nil || len(none) > 0 {
 		t.Errorf("a stranger owned %v, %v", none, err)
 	}
@@ -51,9 +50,7 @@ func TestHeavyRequeue(t *testing.T) {
 	}
 	for range 2 { // the second time there is nothing left that the first node has fetched
 		status, text, _ := second.call("POST", "/api/v1/urls/retry", string(body))
-		if status != 200 || !strings.Contains(text, "\"done\":true") {
-			t.Fatalf("%d %s", status, text)
-		}
+		must.True(t, status == 200 && strings.Contains(text, "\"done\":true"), "%d %s", status, text)
 		w.eventually("the pages are fetched again", func() error {
 			again := make(map[string]int)
 			for _, r := range w.by("second").Pages() {
@@ -70,7 +67,5 @@ func TestHeavyRequeue(t *testing.T) {
 	second.leave()
 	w.check(want)
 	bySecond := w.by("second").Pages()
-	if n := len(bySecond) - w.checkLost(bySecond); n != len(want) {
-		t.Errorf("the second node fetched %d pages, want all %d", n, len(want))
-	}
+	assert.Equal(t, len(bySecond)-w.checkLost(bySecond), len(want), "the second node fetched pages")
 }

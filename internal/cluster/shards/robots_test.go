@@ -11,6 +11,7 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/records/wire"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/natstest"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -63,9 +64,8 @@ func TestHeavyRobotsOfAnotherShard(t *testing.T) {
 	o.Mode = frontier.ModeAny
 	crawlAlone(t, []crawl.Seed{seed(t, machine, second)}, o)
 	want := pages(machine)
-	if slices.Contains(want, first+"/no/1") || !slices.Contains(want, first+"/yes") {
-		t.Fatalf("one machine requests %v", want)
-	}
+	must.True(t, !slices.Contains(want, first+"/no/1") && slices.Contains(want, first+"/yes"),
+		"one machine requests %v", want)
 	requested, dead := make(chan string, 1), make(chan struct{})
 	open = make(chan struct{})
 	_, _, sites = elsewhere(open, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -128,9 +128,7 @@ func TestHeavyRobotsOfAnotherShard(t *testing.T) {
 			t.Errorf("%s: %v between %s and %s", host, g.Length, g.Before.Path, g.After.Path)
 		}
 	}
-	if got := pages(web); !slices.Equal(got, want) {
-		t.Errorf("requested: %v, one machine requests %v", got, want)
-	}
+	assert.Slice(t, pages(web), want, "requested one machine requests")
 }
 
 func robotsQuery(t testing.TB) crawl.RobotsQuery {
@@ -148,9 +146,7 @@ func TestGoldenRobots(t *testing.T) {
 	b := appendRobotsQuery(nil, 258, &q)
 	const want = "0000000000000102" + "0f687474703a2f2f612e746573742f78" + "0f68747470733a2f2f622e746573742f" +
 		"0165" + "016d"
-	if fmt.Sprintf("%x", b) != want {
-		t.Errorf("the query is %x", b)
-	}
+	assert.Equal(t, fmt.Sprintf("%x", b), want, "the query is", b)
 	for n := range b {
 		d := wire.NewDecoder(b[:n])
 		if _, _, err := decodeRobotsQuery(&d); err == nil {
@@ -162,9 +158,7 @@ func TestGoldenRobots(t *testing.T) {
 		t.Errorf("the query: %d, %+v, %v", id, got, err)
 	}
 	b = appendRobotsAnswer(nil, &robotsOutcome)
-	if fmt.Sprintf("%x", b) != "010001c80100022f6c000000000000016d026869" {
-		t.Errorf("the answer is %x", b)
-	}
+	assert.Equal(t, fmt.Sprintf("%x", b), "010001c80100022f6c000000000000016d026869", "the answer is", b)
 	d = wire.NewDecoder(b)
 	if got, done, err := decodeRobotsAnswer(&d); err != nil || !done || fmt.Sprint(got) != fmt.Sprint(robotsOutcome) {
 		t.Errorf("the answer: %+v, %v", got, err)

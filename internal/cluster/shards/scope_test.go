@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/cluster"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/natstest"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
@@ -49,9 +50,7 @@ func TestHeavyScopeSeedOfAnotherShard(t *testing.T) {
 	o := crawlOptions(machine, t.TempDir(), "alone", time.Millisecond)
 	crawlAlone(t, w.seedsOf(machine), o)
 	want := pages(machine)
-	if len(want) != 2*turns+3 {
-		t.Fatalf("one machine has requested %d pages", len(want))
-	}
+	must.True(t, len(want) == 2*turns+3, "one machine has requested %d pages", len(want))
 	victim := w.start("first", t.TempDir())
 	w.requested(turns)
 	victim.kill()

@@ -14,6 +14,7 @@ import (
 	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/cluster/journal"
 	"github.com/amble-crawler/amble/internal/cluster/natsconn"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/natstest"
 	"github.com/amble-crawler/amble/storage"
@@ -50,13 +51,9 @@ func TestHeavySnapshots(t *testing.T) {
 			return nil
 		})
 		p.leave()
-		if n := w.fetched(dir); n != len(want) {
-			t.Errorf("%s has %d pages, want %d", p.name, n, len(want))
-		}
+		assert.Equal(t, w.fetched(dir), len(want), p.name, "pages")
 	}
-	if after := len(w.check(want)); after != before {
-		t.Errorf("%d requests of nodes that had nothing to request", after-before)
-	}
+	assert.Equal(t, len(w.check(want)), before, "requests of nodes that had nothing to request")
 }
 
 // TestDueSnapshots: when a node looks for them, all snapshots that are due are made.

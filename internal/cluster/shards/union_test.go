@@ -21,6 +21,7 @@ import (
 	"github.com/amble-crawler/amble/internal/rules/optout"
 	"github.com/amble-crawler/amble/internal/rules/recrawl"
 	"github.com/amble-crawler/amble/internal/system/boot"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/politeness"
@@ -115,9 +116,7 @@ func drawDatabase(t *rapid.T, dir string) {
 			return nil
 		})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	b = storage.Batch{Marks: map[string][]byte{marks.Plan: plan, storage.MarkLedger: storage.EncodeOffset(0),
 		marks.Sums: []byte(`{"deep":2,"types":{"a/b":{"responses":1,"bytes":3}}}`)}}
 	commit(t, s, &b)
@@ -160,9 +159,7 @@ func dumpCrawl(t *rapid.T, o crawl.Options) string {
 		for at := h.First; err == nil && at < h.Tail; {
 			at, err = s.URLs(id, at, 100, func(u storage.Head) { add("%s %+v", h.Name, u) })
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		names[id], h.ID = h.Name, 0
 		if h.Name == heldHost {
 			h.Politeness = nil
@@ -214,9 +211,8 @@ func checkRestart(t *rapid.T, o crawl.Options) {
 	h := must.Get(s.HostByName(heldHost))(t)
 	state := must.Get(politeness.DecodeState(h.Politeness))(t)
 	limits := politeness.DefaultOptions()
-	if left := time.Until(politeness.NewHost(&limits, state, time.Now()).Ready(time.Now())); left < 50*time.Minute {
-		t.Errorf("%s may be requested after %v: its Retry-After was not committed", heldHost, left)
-	}
+	assert.AtLeast(t, time.Until(politeness.NewHost(&limits, state, time.Now()).Ready(time.Now())), 50*time.Minute,
+		heldHost, "may be requested after its Retry-After was not committed")
 }
 
 func commit(t *rapid.T, s *storage.Store, b *storage.Batch) {
@@ -280,7 +276,5 @@ func TestUnionMarks(t *testing.T) {
 		t.Errorf("the whole has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	add("c.test", map[string][]byte{"delete-all/7": []byte(`{"before":7}`)})
-	if _, err := write(); !errors.Is(err, ErrSweeping) {
-		t.Errorf("a deletion is under way: %v", err)
-	}
+	assert.Fails(write())(t, ErrSweeping, "a deletion is under way")
 }

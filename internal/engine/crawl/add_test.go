@@ -12,6 +12,7 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/inspect"
 	"github.com/amble-crawler/amble/internal/system/boot"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -45,9 +46,7 @@ func runDaemonOf(t *testing.T, e *Engine, list []Seed) (stop func() Summary) {
 	done := make(chan Summary, 1)
 	go func() {
 		sum, err := e.Run(ctx, list)
-		if err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, err)
 		done <- sum
 	}()
 	var once sync.Once
@@ -56,9 +55,7 @@ func runDaemonOf(t *testing.T, e *Engine, list []Seed) (stop func() Summary) {
 		once.Do(func() {
 			cancel()
 			sum = <-done
-			if err := e.Close(); err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, e.Close())
 		})
 		return sum
 	}
@@ -152,9 +149,7 @@ func TestAddToARunningCrawl(t *testing.T) {
 				"a.test/no/1": storage.Denied})
 		checkPolite(t, web.Requests(), o.Frontier.Politeness.Delay)
 		checkOutput(t, o)
-		if _, err := e.Add(context.Background(), given); !errors.Is(err, ErrNotRunning) {
-			t.Errorf("a crawl that has ended: %v", err)
-		}
+		assert.Fails(e.Add(context.Background(), given))(t, ErrNotRunning, "a crawl that has ended")
 	})
 }
 
@@ -187,9 +182,7 @@ func TestAddAgain(t *testing.T) {
 			func() bool { return pagesOf(web, "a.test")["/gone"] == 2 && allDone() })
 		stop()
 		i := must.Get(OpenImporter(o, []Seed{seed(t, web.URL("a.test", "/"))}))(t)
-		if sum, err := i.Add(ctx, list); err != nil || sum != (Added{Again: 2, Known: 2, Outside: 1}) {
-			t.Errorf("%+v, %v", sum, err)
-		}
+		assert.Returns(i.Add(ctx, list))(t, Added{Again: 2, Known: 2, Outside: 1})
 		must.Do(t, i.Close())
 		crawl(t, o)
 		if requested := pagesOf(web, "a.test"); requested["/gone"] != 3 || requested["/fine"] != 1 ||
@@ -221,9 +214,7 @@ func TestManyAddAtOnce(t *testing.T) {
 						Addition{URL: mustParse(fmt.Sprintf("http://none.test/%d", i*(MaxAdditions+500)/2+n))})
 				}
 				sum, err := e.Add(context.Background(), urls)
-				if err != nil {
-					t.Error(err)
-				}
+				assert.NoError(t, err)
 				mu.Lock()
 				defer mu.Unlock()
 				all = all.Plus(sum)
@@ -231,19 +222,13 @@ func TestManyAddAtOnce(t *testing.T) {
 		}
 		wg.Wait()
 		const each, different = MaxAdditions + 500, (adders + 1) * (MaxAdditions + 500) / 2
-		if want := (Added{Added: different, Known: adders*each - different}); all != want {
-			t.Errorf("%+v, want %+v", all, want)
-		}
+		assert.Equal(t, all, (Added{Added: different, Known: adders*each - different}))
 		testkit.Until(t, "the pages are fetched too", func() bool { return e.Status().URLs["fetched"] == 41 })
 		stop()
 		s := must.Get(storage.Open(o.DataDir, storage.Options{ReadOnly: true}))(t)
 		defer s.Close()
-		if n := s.Counters().URLs; n != different+41 {
-			t.Errorf("%d URLs in the store", n)
-		}
-		if err := s.Check(context.Background(), func(f storage.Finding) { t.Error(f.Text) }); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, s.Counters().URLs, different+41, "URLs in the store")
+		assert.NoError(t, s.Check(context.Background(), func(f storage.Finding) { t.Error(f.Text) }))
 	})
 }
 
@@ -288,9 +273,7 @@ func TestAddWhileItStops(t *testing.T) {
 	for _, n := range counts {
 		total += n
 	}
-	if got := len(stored(t, o.DataDir)); got != total {
-		t.Errorf("%d URLs are in the store, %d were said to be added", got, total)
-	}
+	assert.Equal(t, len(stored(t, o.DataDir)), total, "URLs are in the store were said to be added")
 }
 
 // TestAddToAFullDisk waits for room, and its caller may give up.
@@ -302,9 +285,7 @@ func TestAddToAFullDisk(t *testing.T) {
 		d.full.Store(true)
 		ctx, giveUp := context.WithTimeout(context.Background(), 100*time.Millisecond)
 		defer giveUp()
-		if _, err := e.Add(ctx, additions(t, web.URL("a.test", "/1"))); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("the error is %v", err)
-		}
+		assert.Fails(e.Add(ctx, additions(t, web.URL("a.test", "/1"))))(t, context.DeadlineExceeded, "the error")
 		d.full.Store(false)
 		if sum, err := e.Add(context.Background(), additions(t, web.URL("a.test", "/1"))); err != nil ||
 			sum.Known != 1 {
@@ -329,19 +310,16 @@ func TestLookIntoARunningCrawl(t *testing.T) {
 			return err == nil && err2 == nil && a.State == inspect.HostWaiting && a.Delay == 3600 &&
 				b.State == inspect.HostFailing
 		})
-		if a.Politeness.DelayReason != "crawl-delay" || a.FrontierState == "" || a.Next.IsZero() ||
-			a.Politeness.Source == "" || b.Politeness.FailingSince.IsZero() {
-			t.Errorf("%+v\n%+v", a, b)
-		}
+		assert.True(t, a.Politeness.DelayReason == "crawl-delay" && a.FrontierState != "" && !a.Next.IsZero() &&
+			a.Politeness.Source != "" && !b.Politeness.FailingSince.IsZero(), "%+v\n%+v", a, b)
 		var names []string
 		n, err := view.Hosts(context.Background(), inspect.HostQuery{Sort: "name", Limit: 1},
 			func(h *inspect.Host) error {
 				names = append(names, h.Host+" "+h.State)
 				return nil
 			})
-		if err != nil || n != 2 || len(names) != 1 || names[0] != "a.test waiting" {
-			t.Errorf("%v of %d, %v", names, n, err)
-		}
+		assert.True(t, err == nil && n == 2 && len(names) == 1 && names[0] == "a.test waiting", "%v of %d, %v", names,
+			n, err)
 		stop()
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/output/archive"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/memnet"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
@@ -68,27 +69,19 @@ func TestHeavyAddressBudget(t *testing.T) {
 			must.Get(crawlFor(t, o, 20*time.Second, seedsOf(web, names)...))(t)
 			log := web.Requests()[begun:]
 			n := len(log.Filter(func(q testweb.Request) bool { return q.Start.Sub(began) < time.Second }))
-			if n == 0 || n > 5 {
-				t.Errorf("run %d: %d requests in the first second, want 5 at most", run, n)
-			}
+			assert.True(t, n != 0 && n <= 5, "run %d: %d requests in the first second, want 5 at most", run, n)
 		}
 		began, before := time.Now(), len(web.Requests())
 		crawl(t, o, seedsOf(web, names)...)
 		log := web.Requests()
-		if got, want := len(log.Pages()), hosts*7; got != want {
-			t.Errorf("%d pages, want %d", got, want)
-		}
+		assert.Equal(t, len(log.Pages()), hosts*7, "pages")
 		rate := float64(len(log)-before) / time.Since(began).Seconds()
 		if used := rate * takes.Seconds(); used > 0.55 || used < 0.3 {
 			t.Errorf("%.2f of the server's time", used)
 		}
 		// With its delay of a second each, 200 hosts would get 25 requests a second, all that it can serve.
-		if most := busiest(log, 10*time.Second); most > 160 {
-			t.Errorf("%d requests in 10 seconds, of 250 that it can serve", most)
-		}
-		if n := log.MaxInFlight(); n > 2 {
-			t.Errorf("%d requests at a time", n)
-		}
+		assert.AtMost(t, busiest(log, 10*time.Second), 160, "requests in 10 seconds, of 250 that it can serve")
+		assert.AtMost(t, log.MaxInFlight(), 2, "requests at a time")
 	})
 }
 
@@ -120,9 +113,7 @@ func TestHeavyAddressBudgetAfterKill(t *testing.T) {
 		for _, g := range log[max(before-1, 0) : before+window].ShortGaps(first) {
 			t.Errorf("%v between %s%s and %s%s", g.Length, g.Before.Host, g.Before.Path, g.After.Host, g.After.Path)
 		}
-		if n := log[before:].MaxInFlight(); n > 4 {
-			t.Errorf("%d requests at a time", n)
-		}
+		assert.AtMost(t, log[before:].MaxInFlight(), 4, "requests at a time")
 	}
 }
 

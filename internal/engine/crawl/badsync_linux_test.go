@@ -70,8 +70,6 @@ func forgetMeta(t *testing.T, path string) {
 	f := must.Get(os.OpenFile(path, os.O_RDWR, 0))(t)
 	defer f.Close()
 	newest, _, err := newestMeta(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	must.Get(f.WriteAt(bytes.Repeat([]byte{0xff}, 80), newest))(t)
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/lists"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
@@ -58,14 +59,10 @@ func TestAdditionsTakeTurns(t *testing.T) {
 		}
 		d.addition = &addition{answer: make(chan lists.Added, 1)}
 		_, b := d.nextBatch()
-		if got := b != nil && b.addition != nil; got != test.want {
-			t.Errorf("%s: an addition is offered: %v, want %v", name, got, test.want)
-		}
+		assert.Equal(t, b != nil && b.addition != nil, test.want, name, "an addition is offered")
 		before := d.pauseEnd
 		d.takeCommitted(&batch{addition: d.addition, took: time.Second})
-		if d.pauseEnd != before {
-			t.Errorf("%s: the addition moved the end of the pause", name)
-		}
+		assert.Equal(t, d.pauseEnd, before, name, "the addition moved the end of the pause")
 	}
 }
 
@@ -91,7 +88,5 @@ func TestGatheredOnce(t *testing.T) {
 		t.Errorf("%d pages and %d requests counted, want %d and %d", sum.Status.Run.Pages, requests,
 			m.TotalPages(), want)
 	}
-	if commits >= requests/2 {
-		t.Errorf("%d commits for %d requests", commits, requests)
-	}
+	assert.True(t, commits < requests/2, "%d commits for %d requests", commits, requests)
 }

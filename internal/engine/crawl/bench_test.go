@@ -92,9 +92,7 @@ func BenchmarkToday(b *testing.B) {
 func BenchmarkSigned(b *testing.B) {
 	web := startToday(b, todayweb.Web{Hosts: hostsOfBenchmark(b, 48), Pages: 16, PerConnection: 8})
 	_, private, err := ed25519.GenerateKey(nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, err)
 	b.Run("bare", func(b *testing.B) {
 		text := make([]byte, 250)
 		for b.Loop() {
@@ -107,9 +105,7 @@ func BenchmarkSigned(b *testing.B) {
 	if err == nil {
 		_, err = keys.Add(k)
 	}
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, err)
 	crawlers := []crawler{
 		{"unsigned", func(b *testing.B) int { return crawlWebWith(b, web, withoutOutput) }},
 		{"signed", func(b *testing.B) int {
@@ -293,13 +289,9 @@ func cpuTime(b *testing.B) (sum time.Duration) {
 // Pages that it loses are logged, and count as fetched.
 func crawlPeer(b *testing.B, web benchWeb, program string) int {
 	out, err := exec.CommandContext(b.Context(), program, seedsOf(web.Web, web.Sites())...).Output()
-	if err != nil {
-		b.Fatalf("%s: %v", program, err)
-	}
+	must.Do(b, err, program)
 	pages, err := strconv.Atoi(strings.TrimSpace(string(out)))
-	if err != nil {
-		b.Fatalf("%s: %v", program, err)
-	}
+	must.Do(b, err, program)
 	if pages != web.pages {
 		b.Logf("%s: %d pages of %d", program, pages, web.pages)
 	}

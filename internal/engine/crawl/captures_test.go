@@ -14,6 +14,7 @@ import (
 	"github.com/amble-crawler/amble/internal/modules/warc/warcfiles"
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/rules/optout"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -46,20 +47,15 @@ func TestCaptures(t *testing.T) {
 			},
 		}, remote.Accepted)
 	})
-	if len(written) != 1 {
-		t.Errorf("%d lines of the page, want one", len(written))
-	}
+	assert.Equal(t, len(written), 1, "lines of the page")
 	captures := slices.Sorted(maps.Keys(archived(t, o.Archive.Dir)))
 	captures = slices.DeleteFunc(captures, func(u string) bool { return strings.HasSuffix(u, "/robots.txt") })
-	if want := []string{url, "http://static.test/a.css"}; !slices.Equal(captures, want) {
-		t.Errorf("archived %q, want %q", captures, want)
-	}
+	assert.Slice(t, captures, []string{url, "http://static.test/a.css"}, "archived")
 	head, body, _ := page(t, o.Archive.Dir, url)
 	request := requestOf(t, o.Archive.Dir, url)
-	if !strings.HasPrefix(request, "GET / HTTP/1.1\r\nHost: ") || !strings.Contains(request, "User-Agent: x\r\n") ||
-		strings.Contains(request, "secret") {
-		t.Errorf("the request is %q", request)
-	}
+	assert.True(t, strings.HasPrefix(request, "GET / HTTP/1.1\r\nHost: ") &&
+		strings.Contains(request, "User-Agent: x\r\n") && !strings.Contains(request, "secret"), "the request is %q",
+		request)
 	if body != "<title>A page</title>" || !strings.Contains(head, "\r\nX-Archive-Orig-Content-Encoding: br\r\n") ||
 		strings.Contains(head, "\r\nContent-Encoding") || !strings.Contains(head, "\r\nContent-Length: 21\r\n") {
 		t.Errorf("the page is %q with the header %q", body, head)
@@ -72,9 +68,8 @@ func TestCaptures(t *testing.T) {
 	if of := facts[url]; !strings.Contains(of, "fetcher: farm-1\r\n") || !strings.Contains(of, "robots: allowed") {
 		t.Errorf("the facts of the page are %q", of)
 	}
-	if of := facts["http://static.test/a.css"]; of != "captured-with: "+url+"\r\nfetcher: farm-1\r\n" {
-		t.Errorf("the facts of the style sheet are %q", of)
-	}
+	assert.Equal(t, facts["http://static.test/a.css"], "captured-with: "+url+"\r\nfetcher: farm-1\r\n",
+		"the facts of the style sheet")
 }
 
 // TestRequisitesOfFetchers: a fetcher gets the requisites of its page, with the Referer that amble itself would send.
@@ -87,9 +82,7 @@ func TestRequisitesOfFetchers(t *testing.T) {
 	}, func(r *remoteRun) {
 		l := r.lease(remote.Request{Fetcher: "farm-1", N: 1})[0]
 		want = l.URL.String()
-		if got := l.Header.Get("Referer"); got != "" {
-			t.Errorf("the page has the Referer %q", got)
-		}
+		assert.Equal(t, l.Header.Get("Referer"), "", "the page has the Referer")
 		r.report(remote.Report{
 			Fetcher: "farm-1", ID: l.ID, Status: 200, HasBody: true, Body: []byte("<img src=/i.png>"),
 			Header:   http.Header{"Content-Type": {"text/html"}},
@@ -99,9 +92,7 @@ func TestRequisitesOfFetchers(t *testing.T) {
 			referer = l.Header.Get("Referer")
 		}
 	})
-	if referer != want {
-		t.Errorf("the image is leased with the Referer %q, want %q", referer, want)
-	}
+	assert.Equal(t, referer, want, "the image is leased with the Referer")
 }
 
 // TestCapturesOutOfBounds: a report with a capture that cannot have been is refused, and the lease is still out.

@@ -20,6 +20,7 @@ import (
 	"github.com/amble-crawler/amble/internal/rules/optout"
 	"github.com/amble-crawler/amble/internal/rules/recrawl"
 	"github.com/amble-crawler/amble/internal/testing/badsync"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/internal/web/weburl"
@@ -219,9 +220,7 @@ func lastCommit(t testing.TB, dir string) uint64 {
 	if errors.Is(err, os.ErrNotExist) {
 		return 0
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer f.Close()
 	_, transaction, err := newestMeta(f)
 	if err != nil && !errors.Is(err, io.EOF) { // it is being made

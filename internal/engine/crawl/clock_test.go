@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
@@ -64,15 +65,10 @@ func TestClockIsSet(t *testing.T) {
 					if g.Before.Status == 429 {
 						least = rest
 					}
-					if g.Length < least {
-						t.Errorf("%s: %v between %s (%d) and %s, want at least %v", host, g.Length, g.Before.Path,
-							g.Before.Status, g.After.Path, least)
-					}
+					assert.AtLeast(t, g.Length, least, host, "between", g.Before.Path, g.Before.Status, g.After.Path)
 				}
 			}
-			if n := len(log.Pages()); n != c.requested {
-				t.Errorf("pages were requested %d times, want %d", n, c.requested)
-			}
+			assert.Equal(t, len(log.Pages()), c.requested, "pages were requested times")
 		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/internal/web/weburl"
@@ -109,9 +110,8 @@ func TestScopeOfAllShards(t *testing.T) {
 		e, stop := daemon(t, o, web.URL("a.test", "/"))
 		testkit.Until(t, "all is fetched", func() bool { return e.Status().URLs["fetched"] == targets+1 })
 		stop()
-		if !slices.Contains(published, "b.test") || len(j.sent) != 1 {
-			t.Errorf("published: scope seeds of %v, %d URLs", published, len(j.sent))
-		}
+		assert.True(t, slices.Contains(published, "b.test") && len(j.sent) == 1,
+			"published: scope seeds of %v, %d URLs", published, len(j.sent))
 	})
 }
 
@@ -134,16 +134,12 @@ func TestRest(t *testing.T) {
 			return err == nil && r.Done
 		}
 		testkit.Until(t, "it rests", rests)
-		if n := len(pagesOf(web, "a.test")); n != 4 {
-			t.Errorf("it rests after %d pages", n)
-		}
+		assert.Equal(t, len(pagesOf(web, "a.test")), 4, "it rests after pages")
 		more := additions(t, web.URL("a.test", "/more"))
 		if _, _, err := e.addWithResults(t.Context(), more); !errors.Is(err, ErrDraining) {
 			t.Errorf("URLs of a user at the end: %v", err)
 		}
-		if r, err := e.Rest(t.Context(), false); err != nil || r != last {
-			t.Errorf("%+v, %v, want %+v", r, err, last)
-		}
+		assert.Returns(e.Rest(t.Context(), false))(t, last)
 		if _, _, err := e.addWithResults(t.Context(), more); err != nil {
 			t.Errorf("URLs of a user: %v", err)
 		}

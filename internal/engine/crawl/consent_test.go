@@ -11,6 +11,7 @@ import (
 	"github.com/amble-crawler/amble/internal/modules/warc/warcfiles"
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/rules/consent"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
@@ -101,9 +102,7 @@ func TestUsage(t *testing.T) {
 		facts := metadata(t, o.Archive.Dir)[web.URL("a.test", "/header")]
 		for _, want := range []string{"usage: train-ai=n; header: Content-Usage: train-ai=n\r\n",
 			"license: https://l.test/rsl.xml\r\n"} {
-			if !strings.Contains(facts, want) {
-				t.Errorf("metadata %q has no %q", facts, want)
-			}
+			assert.Contains(t, facts, want, "metadata has no")
 		}
 	})
 }
@@ -118,9 +117,7 @@ func TestConsentPolicy(t *testing.T) {
 		o.Archive.Formats = []string{archive.FormatJSONL, warcfiles.Name, archive.FormatLinks, archive.FormatText}
 		var err error
 		o.Consent, err = consent.NewPolicy(map[string]string{"train-ai": "skip-fetching", "tdm": "skip-storing"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		crawl(t, o, web.URL("a.test", "/"))
 		r := &running{t: t, web: web}
 		if n := r.pages("a.test"); n != 6 { // with the TDM file and two terms, which the policy needs
@@ -139,15 +136,12 @@ func TestConsentPolicy(t *testing.T) {
 			if got := lines[u]; len(got) != 1 || (got[0].Reason == "usage") == isStored || got[0].Usage == nil {
 				t.Errorf("the line of %s is %+v", path, got)
 			}
-			if (len(archived[u]) > 0) != isStored {
-				t.Errorf("%s has %d records", path, len(archived[u]))
-			}
+			assert.Equal(t, (len(archived[u]) > 0), isStored, path, "has", len(archived[u]), "records")
 		}
 		o.Consent = consent.Policy{}
 		crawl(t, o, web.URL("a.test", "/"))
-		if got := stored(t, o.DataDir)[web.URL("a.test", "/no/x")]; got.State != storage.Fetched {
-			t.Errorf("without a policy /no/x is %+v", got)
-		}
+		assert.Equal(t, stored(t, o.DataDir)[web.URL("a.test", "/no/x")].State, storage.Fetched,
+			"without a policy /no/x")
 	})
 }
 

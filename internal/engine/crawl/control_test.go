@@ -10,6 +10,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/inspect"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -42,9 +43,7 @@ func start(t *testing.T, o Options, web *testweb.Web, seeds ...string) *running 
 func (r *running) end() {
 	r.t.Helper()
 	r.cancel()
-	if err := <-r.ended; err != nil {
-		r.t.Error(err)
-	}
+	assert.NoError(r.t, <-r.ended)
 }
 
 // pages counts the requests that a host saw, robots.txt left out.
@@ -78,9 +77,7 @@ func (r *running) must(host string, o frontier.Command) {
 	r.t.Helper()
 	r.until("the order", func() bool {
 		err := r.Control(r.t.Context(), host, o)
-		if err != nil && !errors.Is(err, ErrNotRunning) {
-			r.t.Fatal(err)
-		}
+		must.True(r.t, err == nil || errors.Is(err, ErrNotRunning), "%v", err)
 		return err == nil
 	})
 }
@@ -91,9 +88,7 @@ func (r *running) quiet(host string) {
 	beats(r.t, r.Engine, 1)
 	before := r.pages(host)
 	beats(r.t, r.Engine, 1)
-	if n := r.pages(host); n != before {
-		r.t.Errorf("%s was requested %d times while paused", host, n-before)
-	}
+	assert.Equal(r.t, r.pages(host), before, host, "was requested times while paused")
 }
 
 // A paused host gets no request, its neighbour goes on; the pause survives a restart, and ends when
@@ -110,22 +105,18 @@ func TestPauseOfAHost(t *testing.T) {
 		r.must("a.test", frontier.Command{Kind: frontier.CommandPause})
 		before := r.pages("b.test")
 		r.quiet("a.test")
-		if r.pages("b.test") == before {
-			t.Error("the other host stands still as well")
-		}
+		assert.Not(t, r.pages("b.test"), before, "the other host stands still as well")
 		h, err := r.View().Host(t.Context(), "a.test")
-		if err != nil || h.State != inspect.HostPaused || !h.Politeness.Paused || h.Reason != "pause" {
-			t.Errorf("the paused host is %+v (%v)", h, err)
-		}
+		assert.True(t, err == nil && h.State == inspect.HostPaused && h.Politeness.Paused && h.Reason == "pause",
+			"the paused host is %+v (%v)", h, err)
 		r.end()
 
 		r = start(t, o, web, seeds...)
 		r.until("pages of the other host", func() bool { return r.pages("b.test") > before+10 })
 		r.quiet("a.test")
 		h, err = r.View().Host(t.Context(), "a.test")
-		if err != nil || h.State != inspect.HostPaused {
-			t.Errorf("after a restart the paused host is %+v (%v)", h, err)
-		}
+		assert.True(t, err == nil && h.State == inspect.HostPaused, "after a restart the paused host is %+v (%v)", h,
+			err)
 		before = r.pages("a.test")
 		r.must("a.test", frontier.Command{Kind: frontier.CommandResume})
 		r.until("pages after the pause", func() bool { return r.pages("a.test") > before+3 })
@@ -177,9 +168,7 @@ func TestSetDelayOfAHost(t *testing.T) {
 		from = r.pages("a.test")
 		began := time.Now()
 		r.until("pages without it", func() bool { return r.pages("a.test") >= from+12 })
-		if took := time.Since(began); took > 12*400*time.Millisecond {
-			t.Errorf("12 pages took %v after the delay was taken back", took)
-		}
+		assert.AtMost(t, time.Since(began), 12*400*time.Millisecond, "12 pages took after the delay was taken back")
 	})
 }
 
@@ -235,12 +224,8 @@ func TestPauseOfTheCrawl(t *testing.T) {
 		if err := <-r.ended; err != nil { // it goes on to its end
 			t.Fatal(err)
 		}
-		if n := r.pages("a.test"); n != 101 {
-			t.Errorf("%d pages were requested, want 101", n)
-		}
-		if err := r.Control(t.Context(), "a.test", frontier.Command{}); !errors.Is(err, ErrNotRunning) {
-			t.Errorf("an order after the end: %v", err)
-		}
+		assert.Equal(t, r.pages("a.test"), 101, "pages were requested")
+		assert.Is(t, r.Control(t.Context(), "a.test", frontier.Command{}), ErrNotRunning, "an order after the end")
 	})
 }
 
@@ -253,8 +238,6 @@ func TestControlOfAHostThatIsNotKnown(t *testing.T) {
 		r := start(t, o, web, web.URL("a.test", "/"))
 		defer r.end()
 		r.until("a page", func() bool { return r.pages("a.test") > 0 })
-		if err := r.Control(t.Context(), "nobody.test", frontier.Command{}); !errors.Is(err, inspect.ErrUnknown) {
-			t.Errorf("got %v", err)
-		}
+		assert.Is(t, r.Control(t.Context(), "nobody.test", frontier.Command{}), inspect.ErrUnknown)
 	})
 }

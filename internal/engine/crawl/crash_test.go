@@ -17,6 +17,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/sweep"
 	"github.com/amble-crawler/amble/internal/modules/warc/warcfiles"
 	"github.com/amble-crawler/amble/internal/output/archive"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/robots"
@@ -115,37 +116,27 @@ func TestCrashCostsItsURL(t *testing.T) {
 		b := &bomb{at: "/bomb"}
 		seeds := []string{web.URL("a.test", "/"), web.URL("b.test", "/")}
 		e := crawlWith(t, o, b, testLog(t), seeds...)
-		if n := e.Status().Errors["crash"]; n != 1 {
-			t.Errorf("%d crashes are counted, want 1", n)
-		}
+		assert.Equal(t, e.Status().Errors["crash"], 1, "crashes are counted")
 		all := stored(t, o.DataDir)
 		for u, outcome := range all {
 			want := "fetched 200"
 			if u == web.URL("a.test", "/bomb") {
 				want = "failed crash 200"
 			}
-			if got := ended(outcome, false); got != want {
-				t.Errorf("%s is %q, want %q", u, got, want)
-			}
+			assert.Equal(t, ended(outcome, false), want, u)
 		}
-		if len(all) != 18 {
-			t.Errorf("%d URLs, want 18", len(all))
-		}
+		assert.Equal(t, len(all), 18, "URLs")
 		if line := outputLines(t, o.Archive.Dir)[web.URL("a.test", "/bomb")]; len(line) != 1 ||
 			line[0].Reason != "crash" {
 			t.Errorf("the output says %+v", line)
 		}
 		checkOutput(t, o)
 		files := crashFiles(t, o)
-		if len(files) != 1 {
-			t.Fatalf("%d files of crashes, want 1", len(files))
-		}
+		must.True(t, len(files) == 1, "%d files of crashes, want 1", len(files))
 		for _, part := range []string{"amble 1.0", web.URL("a.test", "/bomb"), "index out of range",
 			"(*bomb).Requested",
 			"HTTP/1.1 200", "Content-Type: ", "<html"} {
-			if !strings.Contains(files[0], part) {
-				t.Errorf("the file of the crash lacks %q:\n%s", part, files[0])
-			}
+			assert.Contains(t, files[0], part, "the file of the crash lacks")
 		}
 		counts := hostErrors(t, o.DataDir, "a.test")
 		if counts[0][inspect.ReasonName(storage.ReasonCrash)] != 1 {
@@ -153,9 +144,7 @@ func TestCrashCostsItsURL(t *testing.T) {
 		}
 
 		crawlWith(t, o, b, testLog(t), seeds...)
-		if b.hit != 1 {
-			t.Errorf("the same version requested the URL %d times", b.hit)
-		}
+		assert.Equal(t, b.hit, 1, "the same version requested the URL times")
 		o.Version = "1.1"
 		crawlWith(t, o, b, testLog(t), seeds...)
 		crawlWith(t, o, b, testLog(t), seeds...)
@@ -165,13 +154,10 @@ func TestCrashCostsItsURL(t *testing.T) {
 		}
 		o.Version = "1.2"
 		crawlWith(t, o, &bomb{}, testLog(t))
-		if got := ended(stored(t, o.DataDir)[web.URL("a.test", "/bomb")], false); got != "fetched 200" {
-			t.Errorf("a version without the bug made it %q", got)
-		}
+		assert.Equal(t, ended(stored(t, o.DataDir)[web.URL("a.test", "/bomb")], false), "fetched 200",
+			"a version without the bug made it")
 		checkNoMarks(t, o, sweep.MarkCrash, sweep.MarkOffer)
-		if n := len(web.Requests().Pages()); n != 18+2 {
-			t.Errorf("%d pages were requested, want 20", n)
-		}
+		assert.Equal(t, len(web.Requests().Pages()), 18+2, "pages were requested")
 	})
 }
 
@@ -185,9 +171,7 @@ func checkNoMarks(t *testing.T, o Options, prefixes ...string) {
 			t.Errorf("marks %s: %v, %v", prefix, marks, err)
 		}
 	}
-	if err := s.Check(context.Background(), func(f storage.Finding) { t.Error(f.Text) }); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, s.Check(context.Background(), func(f storage.Finding) { t.Error(f.Text) }))
 }
 
 // TestCrashAtRobots: a robots.txt that a worker panics at holds its origin as one that cannot be
@@ -199,15 +183,11 @@ func TestCrashAtRobots(t *testing.T) {
 		o := testOptions(t, web)
 		e := crawlWith(t, o, &bomb{at: web.URL("a.test", "/robots.txt")}, testLog(t), web.URL("a.test", "/"),
 			web.URL("b.test", "/"))
-		if n := e.Status().Errors["crash"]; n == 0 {
-			t.Error("no crash is counted")
-		}
+		assert.Not(t, e.Status().Errors["crash"], 0, "no crash is counted")
 		if got := web.Requests().Pages().CountByPath(); len(got) != 6 || got["a.test/"] != 0 {
 			t.Errorf("pages %v", got)
 		}
-		if got := stored(t, o.DataDir)[web.URL("a.test", "/")]; got.State != storage.Queued {
-			t.Errorf("the URL that waits is %s", got.State)
-		}
+		assert.Equal(t, stored(t, o.DataDir)[web.URL("a.test", "/")].State, storage.Queued, "the URL that waits")
 		s := must.Get(storage.Open(o.DataDir, storage.Options{ReadOnly: true}))(t)
 		defer s.Close()
 		encoded := must.Get(s.Policy(parse(t, web.URL("a.test", "/")).Origin()))(t)
@@ -245,9 +225,8 @@ func TestCrashesElsewhere(t *testing.T) {
 		o := testOptions(t, web)
 		crawlWith(t, o, &bomb{}, slog.New(bombHandler{quiet, "a sitemap or feed is longer"}),
 			web.URL("a.test", "/list"), web.URL("b.test", "/"))
-		if got := ended(stored(t, o.DataDir)[web.URL("a.test", "/list")], false); got != "failed crash 200" {
-			t.Errorf("the sitemap is %q", got)
-		}
+		assert.Equal(t, ended(stored(t, o.DataDir)[web.URL("a.test", "/list")], false), "failed crash 200",
+			"the sitemap")
 		checkOutput(t, o)
 	})
 	run("in the making of records", func(t *testing.T, web *testweb.Web) {
@@ -256,9 +235,7 @@ func TestCrashesElsewhere(t *testing.T) {
 		s := must.Get(storage.Open(o.DataDir, o.Storage))(t)
 		e := must.Get(open(o, bombStore{s}, slog.New(quiet)))(t)
 		runToEnd(t, e, web.URL("b.test", "/"))
-		if got := ended(stored(t, o.DataDir)[web.URL("b.test", "/")], false); got != "failed crash 200" {
-			t.Errorf("the page is %q", got)
-		}
+		assert.Equal(t, ended(stored(t, o.DataDir)[web.URL("b.test", "/")], false), "failed crash 200", "the page")
 		if lines := outputLines(t, o.Archive.Dir)[web.URL("b.test", "/")]; len(lines) != 1 ||
 			lines[0].Reason != "crash" {
 			t.Errorf("lines %+v", lines)
@@ -278,8 +255,6 @@ func TestStackIsLoggedOnce(t *testing.T) {
 		if n := strings.Count(text.String(), "stack="); b.hit != 3 || n != 1 {
 			t.Errorf("%d panics, %d stacks:\n%s", b.hit, n, text.String())
 		}
-		if n := len(crashFiles(t, o)); n != 3 {
-			t.Errorf("%d files", n)
-		}
+		assert.Equal(t, len(crashFiles(t, o)), 3, "files")
 	})
 }

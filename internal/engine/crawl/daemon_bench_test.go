@@ -13,6 +13,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/rules/recrawl"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
@@ -120,9 +121,7 @@ func measureDaemon(b *testing.B, size int, kind string, costs map[string][]float
 func crawlAlone(b *testing.B, dir string, c childConfig, requests int) float64 {
 	testkit.PrepareChild(b, dir, c)
 	child, done := startChild(b, dir)
-	if err := <-done; err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, <-done)
 	cpu := child.ProcessState.UserTime() + child.ProcessState.SystemTime()
 	return cpu.Seconds() * 1000 / float64(requests)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/marks"
 	"github.com/amble-crawler/amble/internal/engine/requestlog"
 	"github.com/amble-crawler/amble/internal/system/boot"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/robots"
@@ -34,19 +35,13 @@ func committedOffset(t *testing.T, s interface{ Mark(string) ([]byte, error) }) 
 func die(t *testing.T, dir, bootID string, orderly bool, out ...starts.Start) {
 	t.Helper()
 	s, err := storage.Open(dir, storage.Options{ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	committed := committedOffset(t, s)
 	must.Do(t, s.Close())
 	uncommitted, err := starts.Read(dir, committed, boot.ID(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	l, err := starts.Open(dir, bootID, uncommitted.End)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, start := range out {
 		must.Get(l.Append(start))(t)
 	}
@@ -166,9 +161,7 @@ func TestEndInOrderForgetsDeaths(t *testing.T) {
 		crawl(t, o, web.URL("a.test", "/"))
 		u := web.URL("a.test", "/later")
 		s, err := storage.Open(o.DataDir, storage.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		found := storage.Found{URL: parse(t, u), Fingerprint: s.Fingerprint(parse(t, u))}
 		_, err = s.Commit(&storage.Batch{Found: []storage.Found{found}})
 		must.Do(t, errors.Join(err, s.Close()))
@@ -200,9 +193,7 @@ func TestShutdownIsNoDeath(t *testing.T) {
 		o := testOptions(t, web)
 		o.ShutdownGrace = time.Minute
 		e, err := Open(o, testLog(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		ctx, stop := context.WithCancel(t.Context())
 		go func() {
 			defer close(ended)
@@ -242,9 +233,8 @@ func TestSuspectsAreSeparated(t *testing.T) {
 	times := make(map[int64]int)
 	for u, outcome := range stored(t, o.DataDir) {
 		const most = recovery.SuspectAfter + recovery.MaxSuspense + time.Second
-		if outcome.State != storage.Retrying || time.Until(outcome.Due) > most {
-			t.Errorf("%s is %s, due %v", u, outcome.State, outcome.Due)
-		}
+		assert.True(t, outcome.State == storage.Retrying && time.Until(outcome.Due) <= most, "%s is %s, due %v", u,
+			outcome.State, outcome.Due)
 		if !outcome.At.IsZero() { // else the request log would not know the next request as a second one
 			t.Errorf("%s was never fetched, and is said to have an outcome of %v", u, outcome.At)
 		}
@@ -307,17 +297,13 @@ func TestPageThatKills(t *testing.T) {
 		}
 		break
 	}
-	if deaths != recovery.FatalDeaths {
-		t.Errorf("the process died %d times, want %d", deaths, recovery.FatalDeaths)
-	}
+	assert.Equal(t, deaths, recovery.FatalDeaths, "the process died times")
 	for u, outcome := range stored(t, o.DataDir) {
 		want := "fetched 200"
 		if u == web.URL("a.test", "/kills") {
 			want = "failed crash"
 		}
-		if got := ended(outcome, false); got != want {
-			t.Errorf("%s is %q, want %q", u, got, want)
-		}
+		assert.Equal(t, ended(outcome, false), want, u)
 	}
 }
 

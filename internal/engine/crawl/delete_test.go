@@ -10,6 +10,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/engine/inspect"
 	"github.com/amble-crawler/amble/internal/engine/sweep"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -24,9 +25,7 @@ func wantClean(t *testing.T, s *storage.Store) {
 			t.Errorf("marks %v are left (%v)", marks, err)
 		}
 	}
-	if err := s.Check(context.Background(), func(f storage.Finding) { t.Error(f.Text) }); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, s.Check(context.Background(), func(f storage.Finding) { t.Error(f.Text) }))
 }
 
 // TestDelete deletes the URLs of a host of a running crawl, then those of all hosts. They are fetched
@@ -38,20 +37,14 @@ func TestDelete(t *testing.T) {
 		o := testOptions(t, web)
 		e, stop := daemon(t, o, web.URL("a.test", "/"), web.URL("b.test", "/"))
 		ctx := context.Background()
-		if _, err := e.Delete(ctx, Deletion{Host: "c.test"}); !errors.Is(err, inspect.ErrUnknown) {
-			t.Errorf("deletion of an unknown host: %v", err)
-		}
+		assert.Fails(e.Delete(ctx, Deletion{Host: "c.test"}))(t, inspect.ErrUnknown, "deletion of an unknown host")
 		testkit.Until(t, "some pages are fetched", func() bool {
 			return len(web.Requests().Host("a.test").Pages()) > 10
 		})
 		deleted, err := e.Delete(ctx, Deletion{Host: "a.test"})
-		if err != nil || deleted != 201 {
-			t.Fatalf("%d URLs are deleted, want 201: %v", deleted, err)
-		}
+		must.True(t, err == nil && deleted == 201, "%d URLs are deleted, want 201: %v", deleted, err)
 		before := len(web.Requests().Host("a.test").Pages())
-		if waiting := waits(t, e, "a.test"); waiting > 0 {
-			t.Errorf("%d URLs wait", waiting)
-		}
+		assert.AtMost(t, waits(t, e, "a.test"), 0, "URLs wait")
 		must.Get(e.Add(ctx, additions(t, web.URL("a.test", "/aa"), web.URL("a.test", "/hh"))))(t)
 		testkit.Until(t, "a.test and b.test are done",
 			func() bool { return waits(t, e, "a.test")+waits(t, e, "b.test") == 0 })
@@ -63,17 +56,13 @@ func TestDelete(t *testing.T) {
 			t.Errorf("%d URLs of before 1970 are deleted: %v", n, err)
 		}
 		known := e.store.Counters().URLs
-		if n, err := e.Delete(ctx, Deletion{Before: time.Now().Add(time.Hour)}); n != known || err != nil {
-			t.Errorf("%d of %d URLs are deleted: %v", n, known, err)
-		}
+		assert.Returns(e.Delete(ctx, Deletion{Before: time.Now().Add(time.Hour)}))(t, known, "URLs are deleted")
 		if n, err := e.Delete(ctx, Deletion{}); n > 0 || err != nil {
 			t.Errorf("%d URLs are deleted once more: %v", n, err)
 		}
 		wantClean(t, e.store.(*storage.Store))
 		stop()
-		if _, err := e.Delete(ctx, Deletion{}); !errors.Is(err, ErrNotRunning) {
-			t.Errorf("deletion after the end: %v", err)
-		}
+		assert.Fails(e.Delete(ctx, Deletion{}))(t, ErrNotRunning, "deletion after the end")
 		checkPolite(t, web.Requests(), o.Frontier.Politeness.Delay)
 	})
 }
@@ -103,12 +92,8 @@ func TestHeavyDeletionGoesOn(t *testing.T) {
 			}
 		})
 		crawl(t, o, web.URL("a.test", "/25999"), web.URL("b.test", "/new"))
-		if n := len(web.Requests().Host("a.test").Pages()); n != all-below {
-			t.Errorf("%d pages of a.test were requested, want %d", n, all-below)
-		}
-		if n := len(web.Requests().Path("/new")); n != 1 {
-			t.Errorf("%d requests for a URL that was not deleted", n)
-		}
+		assert.Equal(t, len(web.Requests().Host("a.test").Pages()), all-below, "pages of a.test were requested")
+		assert.Equal(t, len(web.Requests().Path("/new")), 1, "requests for a URL that was not deleted")
 		s := must.Get(storage.Open(o.DataDir, storage.Options{}))(t)
 		defer s.Close()
 		wantClean(t, s)

@@ -6,6 +6,7 @@ import (
 	"github.com/amble-crawler/amble/internal/modules/warc/warcfiles"
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/rules/consent"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -28,9 +29,8 @@ func TestNoArchive(t *testing.T) {
 			lines, archived := outputLines(t, o.Archive.Dir), archived(t, o.Archive.Dir)
 			for path, want := range map[string]bool{"/": true, "/one": kept} {
 				u := web.URL("a.test", path)
-				if len(lines[u]) != 1 || len(archived[u]) > 0 != want {
-					t.Errorf("%q: %s has %d lines and %d records", policy, path, len(lines[u]), len(archived[u]))
-				}
+				assert.True(t, len(lines[u]) == 1 && len(archived[u]) > 0 == want, "%q: %s has %d lines and %d records",
+					policy, path, len(lines[u]), len(archived[u]))
 			}
 		})
 	}
@@ -68,15 +68,11 @@ func TestDirectivesOfPolicy(t *testing.T) {
 					skipped[u] = outcome.Reason == storage.ReasonUsage
 				}
 				for _, path := range refused {
-					if !skipped[web.URL("a.test", path)] {
-						t.Errorf("%s is stored", path)
-					}
+					assert.True(t, skipped[web.URL("a.test", path)], "%s is stored", path)
 					delete(skipped, web.URL("a.test", path))
 				}
 				for u, skip := range skipped {
-					if skip {
-						t.Errorf("%s is not stored", u)
-					}
+					assert.True(t, !skip, "%s is not stored", u)
 				}
 			})
 		})

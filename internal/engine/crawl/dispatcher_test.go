@@ -13,6 +13,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/survey"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/work"
 	"github.com/amble-crawler/amble/internal/system/boot"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -95,13 +96,9 @@ func TestLedgerMark(t *testing.T) {
 					t.Errorf("the mark is %d, and the next line is at %d", mark, offset)
 				}
 			})
-			if err != nil || u.Everyone || len(hosts) != lines || lines > 0 && hosts[0] != first {
-				t.Errorf("behind the mark are lines of %v (%+v, %v), want %d, the first of %s", hosts, u, err,
-					lines, first)
-			}
-			if lines == 0 && u.End != mark {
-				t.Errorf("the mark is %d, the end %d", mark, u.End)
-			}
+			assert.True(t, err == nil && !u.Everyone && len(hosts) == lines && (lines <= 0 || hosts[0] == first),
+				"behind the mark are lines of %v (%+v, %v), want %d, the first of %s", hosts, u, err, lines, first)
+			assert.True(t, lines != 0 || u.End == mark, "the mark is %d, the end %d", mark, u.End)
 		}
 		testkit.Until(t, "all of b.test", fetched(21))
 		check("", 0)

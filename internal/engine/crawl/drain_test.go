@@ -2,10 +2,10 @@ package crawl
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
@@ -22,24 +22,16 @@ func TestDrain(t *testing.T) {
 		r.until("requests", func() bool { return r.pages("a.test") > 3 })
 		more := []Addition{{URL: parse(t, web.URL("a.test", "/more"))}}
 		must.Do(t, r.Drain(t.Context(), true))
-		if r.Status().State != "draining" {
-			t.Errorf("the state is %s", r.Status().State)
-		}
-		if _, err := r.Add(t.Context(), more); !errors.Is(err, ErrDraining) {
-			t.Errorf("URLs while it drains: %v", err)
-		}
+		assert.Equal(t, r.Status().State, "draining", "the state")
+		assert.Fails(r.Add(t.Context(), more))(t, ErrDraining, "URLs while it drains")
 		must.Do(t, r.Drain(t.Context(), false))
 		if _, err := r.Add(t.Context(), more); err != nil || r.Status().State != "running" {
 			t.Errorf("afterwards: %v, %s", err, r.Status().State)
 		}
 		must.Do(t, r.Drain(t.Context(), true))
 		must.Do(t, <-r.ended)
-		if n := r.pages("a.test"); n != 62 {
-			t.Errorf("%d pages, want all 62", n)
-		}
-		if err := r.Drain(t.Context(), true); !errors.Is(err, ErrNotRunning) {
-			t.Errorf("after the end: %v", err)
-		}
+		assert.Equal(t, r.pages("a.test"), 62, "pages")
+		assert.Is(t, r.Drain(t.Context(), true), ErrNotRunning, "after the end")
 	})
 }
 
@@ -49,9 +41,7 @@ func TestStopByTheOperator(t *testing.T) {
 		web := serve(site("a.test", "", paths("/", 500), nil))
 		e := must.Get(Open(testOptions(t, web), testLog(t)))(t)
 		defer e.Close()
-		if err := e.Stop(t.Context()); !errors.Is(err, ErrNotRunning) {
-			t.Errorf("before it runs: %v", err)
-		}
+		assert.Is(t, e.Stop(t.Context()), ErrNotRunning, "before it runs")
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		stopped := make(chan struct{})
@@ -60,14 +50,10 @@ func TestStopByTheOperator(t *testing.T) {
 			for ctx.Err() == nil && len(web.Requests()) < 3 {
 				time.Sleep(5 * time.Millisecond)
 			}
-			if err := e.Stop(ctx); err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, e.Stop(ctx))
 		}()
 		s, err := e.Run(ctx, []Seed{seed(t, web.URL("a.test", "/"))})
-		if err != nil || !s.Stopped() || ctx.Err() != nil {
-			t.Errorf("%+v, %v", s, err)
-		}
+		assert.True(t, err == nil && s.Stopped() && ctx.Err() == nil, "%+v, %v", s, err)
 		<-stopped
 		if n := len(web.Requests()); n < 3 || n > 400 {
 			t.Errorf("%d requests of a site with 501 pages", n)

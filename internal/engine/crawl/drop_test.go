@@ -2,13 +2,13 @@ package crawl
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/amble-crawler/amble/internal/engine/inspect"
 	"github.com/amble-crawler/amble/internal/engine/sweep"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -23,25 +23,19 @@ func TestDropQueue(t *testing.T) {
 		o := testOptions(t, web)
 		e, stop := daemon(t, o, web.URL("a.test", "/"), web.URL("b.test", "/"))
 		ctx := context.Background()
-		if _, err := e.DropQueue(ctx, "c.test"); !errors.Is(err, inspect.ErrUnknown) {
-			t.Errorf("drop of an unknown host: %v", err)
-		}
+		assert.Fails(e.DropQueue(ctx, "c.test"))(t, inspect.ErrUnknown, "drop of an unknown host")
 		testkit.Until(t, "some pages are fetched", func() bool {
 			return len(web.Requests().Host("a.test").Pages()) > 10
 		})
 		waiting, err := e.DropQueue(ctx, "a.test")
-		if err != nil || waiting < 100 {
-			t.Fatalf("drop of %d URLs: %v", waiting, err)
-		}
+		must.True(t, err == nil && waiting >= 100, "drop of %d URLs: %v", waiting, err)
 		before := len(web.Requests().Host("a.test").Pages())
 		testkit.Until(t, "none waits", func() bool { return waits(t, e, "a.test") == 0 })
 		must.Get(e.Add(ctx, additions(t, web.URL("a.test", "/later"))))(t)
 		testkit.Until(t, "a later URL is requested", func() bool { return len(web.Requests().Path("/later")) > 0 })
 		testkit.Until(t, "b.test is done", func() bool { return waits(t, e, "b.test") == 0 })
 		stop()
-		if _, err := e.DropQueue(ctx, "a.test"); !errors.Is(err, ErrNotRunning) {
-			t.Errorf("drop after the end: %v", err)
-		}
+		assert.Fails(e.DropQueue(ctx, "a.test"))(t, ErrNotRunning, "drop after the end")
 		after := len(web.Requests().Host("a.test").Pages())
 		if after > before+2 { // one that was under way, and the later one
 			t.Errorf("%d pages before the drop, %d after", before, after)
@@ -63,9 +57,7 @@ func waits(t *testing.T, e *Engine, name string) uint32 {
 func checkDropped(t *testing.T, o Options, least int) {
 	t.Helper()
 	s, err := storage.Open(o.DataDir, storage.Options{ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer s.Close()
 	dropped := 0
 	_, err = s.URLs(1, 0, 10_000, func(h storage.Head) {
@@ -73,15 +65,11 @@ func checkDropped(t *testing.T, o Options, least int) {
 			dropped++
 		}
 	})
-	if err != nil || dropped < least {
-		t.Errorf("%d URLs are dropped, want at least %d (%v)", dropped, least, err)
-	}
+	assert.True(t, err == nil && dropped >= least, "%d URLs are dropped, want at least %d (%v)", dropped, least, err)
 	if marks, err := s.Marks(sweep.MarkDrop); err != nil || len(marks) > 0 {
 		t.Errorf("marks %v are left (%v)", marks, err)
 	}
-	if err := s.Check(context.Background(), func(f storage.Finding) { t.Error(f.Text) }); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, s.Check(context.Background(), func(f storage.Finding) { t.Error(f.Text) }))
 }
 
 // TestDropGoesOn: a drop that an earlier process began is ended by the next, before anything of it
@@ -102,9 +90,7 @@ func TestDropGoesOn(t *testing.T) {
 			b.Marks = map[string][]byte{drop.Mark(): drop.Encode()}
 		})
 		crawl(t, o, web.URL("a.test", "/2599"))
-		if n := len(web.Requests().Pages()); n != all-below {
-			t.Errorf("%d pages were requested, want %d", n, all-below)
-		}
+		assert.Equal(t, len(web.Requests().Pages()), all-below, "pages were requested")
 		checkDropped(t, o, below)
 	})
 }

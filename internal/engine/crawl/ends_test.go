@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
 
@@ -33,10 +34,9 @@ func TestEnds(t *testing.T) {
 			sum := crawl(t, o, web.URL("a.test", "/"))
 			received = sum.Status.Bytes
 			n := len(web.Requests().Pages()) - before
-			if sum.End != run.end || sum.Status.End != run.end || n < run.requests || run.requests == 0 && n > 0 {
-				t.Errorf("%s: the end is %q, in the status %q, after %d requests", run.name, sum.End,
-					sum.Status.End, n)
-			}
+			assert.True(t, sum.End == run.end && sum.Status.End == run.end && n >= run.requests &&
+				(run.requests != 0 || n <= 0), "%s: the end is %q, in the status %q, after %d requests", run.name,
+				sum.End, sum.Status.End, n)
 			if took := time.Since(began); o.MaxTime > 0 && took > o.MaxTime+2*time.Second {
 				t.Errorf("%s: it took %v", run.name, took)
 			}
@@ -44,8 +44,7 @@ func TestEnds(t *testing.T) {
 		o.MaxTime = time.Hour
 		o.ExitWhenDone = false
 		sum, err := crawlFor(t, o, time.Minute)
-		if err != nil || sum.End != EndStopped || sum.Status.End != EndStopped {
-			t.Errorf("stopped: %q, %q, %v", sum.End, sum.Status.End, err)
-		}
+		assert.True(t, err == nil && sum.End == EndStopped && sum.Status.End == EndStopped, "stopped: %q, %q, %v",
+			sum.End, sum.Status.End, err)
 	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/rules/expensive"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -49,24 +50,18 @@ func TestForge(t *testing.T) {
 			o.Mode, o.Traps = frontier.ModeAny, DefaultOptions().Traps
 			o.Traps.Expensive = c.mode
 			crawl(t, o, web.URL("forge.test", "/"), web.URL("forge.test", "/o/r/raw/branch/main/a.go"))
-			if web.ServedBy("plain.test") == 0 {
-				t.Error("a link to another site is taken for one to the forge")
-			}
+			assert.Not(t, web.ServedBy("plain.test"), 0, "a link to another site is taken for one to the forge")
 			var pages []string
 			for _, r := range web.Requests() {
 				if r.Host == "forge.test" && r.Path != "/robots.txt" {
 					pages = append(pages, r.Path)
 				}
 			}
-			if len(pages) != c.pages {
-				t.Errorf("%d requests, want %d: %q", len(pages), c.pages, pages)
-			}
-			if c.mode == expensive.Last && strings.Contains(strings.Join(pages[:5], " "), "/commit/") {
-				t.Errorf("expensive endpoints are not last: %q", pages)
-			}
-			if got := refusals(t, o.DataDir, "forge.test")[storage.TrapExpensive].Count; got != c.refused {
-				t.Errorf("%d links are refused, want %d", got, c.refused)
-			}
+			assert.Equal(t, len(pages), c.pages, "requests", pages)
+			assert.True(t, c.mode != expensive.Last || !strings.Contains(strings.Join(pages[:5], " "), "/commit/"),
+				"expensive endpoints are not last: %q", pages)
+			assert.Equal(t, refusals(t, o.DataDir, "forge.test")[storage.TrapExpensive].Count, c.refused,
+				"links are refused")
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
 
@@ -71,9 +72,7 @@ func compare(t *testing.T, name string, others int, alone, together *outing, las
 		counts = append(counts, fmt.Sprintf("%d of %d", together.pages(by), alone.pages(by)))
 	}
 	t.Logf("%s, %d tarpits: pages by each fifth of %v: %s", name, others, lasts, strings.Join(counts, ", "))
-	if together.pages(lasts) < alone.pages(lasts)*8/10 {
-		t.Errorf("%s: less than four fifths", name)
-	}
+	assert.AtLeast(t, together.pages(lasts), alone.pages(lasts)*8/10, name, "less than four fifths")
 	// Of each host, when all have been tried: in the last three fifths.
 	late := func(o *outing, host string) float64 {
 		return float64(
@@ -86,12 +85,8 @@ func compare(t *testing.T, name string, others int, alone, together *outing, las
 		least = min(least, late(together, host)/min(late(alone, host), mean))
 	}
 	t.Logf("%s: in the last three fifths no host has less than %.2f of its requests", name, least)
-	if least < 0.8 {
-		t.Errorf("%s: less than four fifths for a host", name)
-	}
-	if n := together.sum.Status.Pace.Violations; n > 0 {
-		t.Errorf("%s: %d gaps were too short", name, n)
-	}
+	assert.AtLeast(t, least, 0.8, name, "less than four fifths for a host")
+	assert.AtMost(t, together.sum.Status.Pace.Violations, 0, name, "gaps were too short")
 }
 
 // TestSoakAddressBudgetCost logs the times of docs/POLITENESS.md.

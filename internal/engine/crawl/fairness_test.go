@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/output/archive"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/memnet"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/internal/testing/zoo"
 )
@@ -77,9 +79,7 @@ func (c company) crawl(t *testing.T) *outing {
 	out.tarpits, err = z.AddTarpits(c.tarpits, func(i int) netip.Addr {
 		return netip.AddrFrom4([4]byte{127, 64, byte(i / 250), byte(1 + i%250)})
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	names := out.tarpits
 	if c.animals {
 		names = append(names, z.Names()...)
@@ -130,16 +130,10 @@ func TestHeavyGoodHostsBesideTarpits(t *testing.T) {
 	}
 	late := 30 * time.Second // all are known by then
 	last := func(o *outing) int { return o.pages(c.lasts) - o.pages(c.lasts-late) }
-	if last(beside) < last(alone)*95/100 {
-		t.Errorf("%d pages in the last %v, %d where they are alone", last(beside), late, last(alone))
-	}
+	assert.AtLeast(t, last(beside), last(alone)*95/100, "pages in the last", late, last(alone), "where they are alone")
 	checkPolite(t, beside.log, c.delay)
-	if n := beside.sum.Status.Pace.Violations; n > 0 {
-		t.Errorf("%d gaps were too short", n)
-	}
-	if beside.sum.Status.Errors["too_slow"] == 0 {
-		t.Errorf("no response was too slow: %v", beside.sum.Status.Errors)
-	}
+	assert.AtMost(t, beside.sum.Status.Pace.Violations, 0, "gaps were too short")
+	assert.Not(t, beside.sum.Status.Errors["too_slow"], 0, "no response was too slow", beside.sum.Status.Errors)
 	for _, name := range beside.tarpits {
 		most := int64(6)
 		if strings.Contains(name, "alternates") { // half of its answers are good ones

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/net/dns/dnsmessage"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
@@ -41,9 +42,7 @@ func BenchmarkFloor(b *testing.B) {
 				dir, before := b.TempDir(), web.Served()
 				testkit.PrepareChild(b, dir, floorConfig{web.ResolverAddr(), root.Port(), m})
 				child, done := testkit.StartChild(b, floorChild, dir)
-				if err := <-done; err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, <-done)
 				cpu += child.ProcessState.UserTime() + child.ProcessState.SystemTime()
 				if n, want := web.Served()-before, int64(m.TotalPages()+hosts); n != want {
 					b.Fatalf("%d requests, want %d", n, want)

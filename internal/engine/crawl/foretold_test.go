@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
@@ -44,9 +45,7 @@ func TestForetoldVisits(t *testing.T) {
 			ended <- err
 		}()
 		told := foretell(t, e, sites, ended)
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, e.Close())
 		right := 0
 		log := web.Requests()
 		var wrong []string
@@ -62,9 +61,8 @@ func TestForetoldVisits(t *testing.T) {
 			}
 		}
 		t.Logf("%d of %d foretold visits were right; not so: %v", right, len(told), wrong)
-		if len(told) < 100 || float64(right) < 0.95*float64(len(told)) {
-			t.Errorf("%d of %d foretold visits were right; not so: %v", right, len(told), wrong)
-		}
+		assert.True(t, len(told) >= 100 && !(float64(right) < 0.95*float64(len(told))),
+			"%d of %d foretold visits were right; not so: %v", right, len(told), wrong)
 	})
 }
 
@@ -80,9 +78,7 @@ func foretell(t *testing.T, e *Engine, sites []testweb.Site, ended <-chan error)
 	for {
 		select {
 		case err := <-ended:
-			if err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, err)
 			return told
 		case <-time.After(7300 * time.Millisecond): // in virtual time: falls anywhere between the delays
 		}

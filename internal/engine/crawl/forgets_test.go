@@ -8,6 +8,7 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/sweep"
 	"github.com/amble-crawler/amble/internal/rules/optout"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -60,9 +61,7 @@ func TestPlanForgets(t *testing.T) {
 				testkit.Until(t, "none of them waits", func() bool { return e.Counters().Of(storage.Retrying) == 0 })
 				stop()
 				e = must.Get(Open(o, testLog(t)))(t)
-				if n := e.plan.Pages(); n != 1 {
-					t.Errorf("%d pages are on the plan, want that of b.test", n)
-				}
+				assert.Equal(t, e.plan.Pages(), 1, "pages are on the plan")
 				must.Do(t, e.Close())
 				checkPlan(t, o, stored(t, o.DataDir))
 			})

@@ -3,6 +3,7 @@ package crawl
 import (
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/web/extract"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -10,8 +11,6 @@ import (
 // The store has the numbers of extract.
 func TestFrequencies(t *testing.T) {
 	for f := extract.FrequencyUnknown; f <= extract.Never; f++ {
-		if s := storage.Frequency(f); s.String() != f.String() {
-			t.Errorf("%d is %q, in the store %q", f, f, s)
-		}
+		assert.Equal(t, storage.Frequency(f).String(), f.String(), f, "is", f, "in the store")
 	}
 }

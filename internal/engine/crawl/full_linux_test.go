@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
@@ -39,14 +40,10 @@ func TestFullFileSystem(t *testing.T) {
 				size /= 2
 			}
 		}
-		if err := f.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, f.Close())
 	}
 	ride(t, e, web, seeds, log, "disk is full", fill, func() {
-		if err := os.Remove(filler); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, os.Remove(filler))
 	})
 	checkWhole(t, web, o, 0)
 }

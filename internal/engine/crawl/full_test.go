@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/output/archive"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -177,20 +178,12 @@ func ride(t *testing.T, e *Engine, web *testweb.Web, seeds []Seed, log *messages
 	wait("stall", func() bool { s := e.Status(); return s.State == "stalled" && s.InFlight == 0 && s.Reason != "" })
 	requested := web.Served()
 	beats(t, e, 3) // a commit is tried again each second
-	if n := web.Served() - requested; n != 0 {
-		t.Errorf("%d requests on a full disk", n)
-	}
-	if n := log.of(says); n != 1 {
-		t.Errorf("%q was said %d times", says, n)
-	}
+	assert.Equal(t, web.Served()-requested, 0, "requests on a full disk")
+	assert.Equal(t, log.of(says), 1, says, "was said times")
 	free()
 	must.Do(t, <-ended)
-	if n := log.of("going on"); n != 1 {
-		t.Errorf("that there is room again was said %d times", n)
-	}
-	if err := e.Close(); err != nil {
-		t.Error(err)
-	}
+	assert.Equal(t, log.of("going on"), 1, "that there is room again was said times")
+	assert.NoError(t, e.Close())
 }
 
 // TestFullDisk: whatever cannot be written, dispatching stops at once, nothing is
@@ -234,9 +227,7 @@ func TestOutputDirectoryGone(t *testing.T) {
 		e := must.Get(Open(o, slog.New(log)))(t)
 		move := func(from, to string) func() {
 			return func() {
-				if err := os.Rename(from, to); err != nil {
-					t.Error(err)
-				}
+				assert.NoError(t, os.Rename(from, to))
 			}
 		}
 		away := o.Archive.Dir + ".away"
@@ -248,12 +239,8 @@ func TestOutputDirectoryGone(t *testing.T) {
 // checkWhole: all pages are fetched and in the output, at most so many of them twice.
 func checkWhole(t *testing.T, web *testweb.Web, o Options, repeats int) {
 	t.Helper()
-	if n := len(web.Requests().Pages().CountByPath()); n != 100 {
-		t.Errorf("%d pages were requested, want 100", n)
-	}
-	if r := web.Requests().Repeats(); len(r) > repeats {
-		t.Errorf("requested more than once: %v", r)
-	}
+	assert.Equal(t, len(web.Requests().Pages().CountByPath()), 100, "pages were requested")
+	assert.AtMost(t, len(web.Requests().Repeats()), repeats, "requested more than once")
 	checkPolite(t, web.Requests(), o.Frontier.Politeness.Delay)
 	checkOutput(t, o)
 }
@@ -281,15 +268,10 @@ func TestStopOnFullDisk(t *testing.T) {
 			cancel()
 		}()
 		sum, err := e.Run(ctx, seeds)
-		if !errors.Is(err, storage.ErrNoSpace) || !sum.Stopped() {
-			t.Errorf("stopped: %t, error: %v", sum.Stopped(), err)
-		}
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
-		if final := len(stored(t, o.DataDir)); final == 0 {
-			t.Error("what was committed is gone")
-		}
+		assert.True(t, errors.Is(err, storage.ErrNoSpace) && sum.Stopped(), "stopped: %t, error: %v", sum.Stopped(),
+			err)
+		assert.NoError(t, e.Close())
+		assert.Not(t, len(stored(t, o.DataDir)), 0, "what was committed is gone")
 		checkOutput(t, o)
 		crawl(t, o)
 		checkWhole(t, web, o, 30)
@@ -325,9 +307,7 @@ func TestStopWithLittleRoom(t *testing.T) {
 		if sum, err := e.Run(ctx, seeds); err != nil || !sum.Stopped() {
 			t.Errorf("stopped: %t, error: %v", sum.Stopped(), err)
 		}
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, e.Close())
 		checkOutput(t, o)
 		o.MinFree = 0
 		crawl(t, o)
@@ -360,7 +340,5 @@ func TestSecondCopy(t *testing.T) {
 	stop()
 	s := must.Get(storage.Open(filepath.Dir(path), storage.Options{ReadOnly: true}))(t)
 	defer s.Close()
-	if n := s.Counters().Of(storage.Fetched); n < 5 {
-		t.Errorf("the copy has %d pages", n)
-	}
+	assert.AtLeast(t, s.Counters().Of(storage.Fetched), 5, "the copy pages")
 }

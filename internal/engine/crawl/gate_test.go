@@ -6,6 +6,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/engine/remote"
 	"github.com/amble-crawler/amble/internal/rules/optout"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/memnet"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -53,9 +54,8 @@ func TestLeaseAfterOtherCrawl(t *testing.T) {
 			a.put(Put{URL: parse(t, held), Known: true})
 			d.lend(wait)
 		})
-		if err != nil || len(wait.given) != 1 {
-			t.Errorf("%d leases, %v, want that of %s", len(wait.given), err, wanted)
-		}
+		assert.True(t, err == nil && len(wait.given) == 1, "%d leases, %v, want that of %s", len(wait.given), err,
+			wanted)
 	})
 }
 

@@ -21,6 +21,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/modules/warc/warcfiles"
 	"github.com/amble-crawler/amble/internal/output/archive"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -131,9 +132,7 @@ func crawlFor(t testing.TB, o Options, limit time.Duration, seeds ...string) (Su
 	e := must.Get(Open(o, testLog(t)))(t)
 	list := seedList(t, seeds...)
 	sum, err := e.Run(ctx, list)
-	if closed := e.Close(); closed != nil {
-		t.Error(closed)
-	}
+	assert.NoError(t, e.Close())
 	return sum, err
 }
 
@@ -145,9 +144,7 @@ func crawl(t testing.TB, o Options, seeds ...string) Summary {
 		limit = 365 * 24 * time.Hour // which passes in seconds
 	}
 	sum := must.Get(crawlFor(t, o, limit, seeds...))(t)
-	if sum.Stopped() {
-		t.Fatalf("the crawl does not end: %+v", sum)
-	}
+	must.True(t, !sum.Stopped(), "the crawl does not end: %+v", sum)
 	return sum
 }
 
@@ -161,9 +158,7 @@ func stored(t testing.TB, dir string) map[string]storage.Outcome {
 		next, err := s.URLs(h.ID, 0, 1<<30, func(head storage.Head) {
 			all[h.Queues[head.Origin].Origin.URL(head.RequestURI).String()] = head.Last
 		})
-		if next != h.Tail {
-			t.Errorf("%s: %d URLs can be read, there are %d", h.Name, next, h.Tail)
-		}
+		assert.Equal(t, next, h.Tail, h.Name, "URLs can be read, there")
 		return err
 	}))
 	return all
@@ -173,9 +168,7 @@ func stored(t testing.TB, dir string) map[string]storage.Outcome {
 func commitTo(t testing.TB, o Options, fill func(*storage.Store, *storage.Batch)) {
 	t.Helper()
 	s, err := storage.Open(o.DataDir, storage.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var b storage.Batch
 	fill(s, &b)
 	_, err = s.Commit(&b)
@@ -191,9 +184,7 @@ func readHost(t testing.TB, dir, name string, read func(*storage.Store, *storage
 	if err == nil {
 		err = read(s, &h)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 }
 
 // line is what the tests look at in a line of output.
@@ -299,9 +290,7 @@ func checkStates(t testing.TB, o Options, want map[string]storage.State) {
 		}
 		delete(got, key)
 	}
-	if len(got) > 0 {
-		t.Errorf("not expected: %v", got)
-	}
+	assert.AtMost(t, len(got), 0, "not", got)
 }
 
 // checkPolite reports gaps at the server that are shorter than least, and pages

@@ -17,6 +17,7 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/lists"
 	"github.com/amble-crawler/amble/internal/records/hostsort"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/spool"
 	"github.com/amble-crawler/amble/storage"
@@ -82,9 +83,7 @@ func (m importModel) add(a *Addition) InsertResult {
 func importList(t *testing.T, i Import, list []Addition) (results []InsertResult, windows int) {
 	t.Helper()
 	commit := func() {
-		if err := i.Commit(t.Context()); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, i.Commit(t.Context()))
 		results = append(results, i.Results()...)
 		windows++
 	}
@@ -98,9 +97,7 @@ func importList(t *testing.T, i Import, list []Addition) (results []InsertResult
 		}
 	}
 	commit()
-	if err := i.Close(); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, i.Close())
 	return results, windows
 }
 
@@ -141,9 +138,8 @@ func TestHeavyImportLikeAMap(t *testing.T) {
 		if l.Sum() != want || (windows > 1) != keeps { // without results there is room on the disk
 			t.Errorf("round %d: %+v in %d windows, want %+v", round, l.Sum(), windows, want)
 		}
-		if keeps && len(results) != len(list) || !keeps && len(results) != 0 {
-			t.Fatalf("round %d: %d results of %d lines", round, len(results), len(list))
-		}
+		must.True(t, (!keeps || len(results) == len(list)) && (keeps || len(results) == 0),
+			"round %d: %d results of %d lines", round, len(results), len(list))
 		for n := range results {
 			if results[n] != wanted[n] {
 				t.Fatalf("round %d: line %d is %s, want %s", round, n, results[n], wanted[n])
@@ -164,12 +160,8 @@ func checkImported(t *testing.T, dir string, model importModel) {
 			t.Fatalf("%s: %v", u, err)
 		}
 	}
-	if n := s.Counters().URLs; n != uint64(len(model)) {
-		t.Errorf("%d URLs in the store, want %d", n, len(model))
-	}
-	if err := s.Check(t.Context(), func(f storage.Finding) { t.Error(f.Text) }); err != nil {
-		t.Error(err)
-	}
+	assert.Equal(t, s.Counters().URLs, uint64(len(model)), "URLs in the store", len(model))
+	assert.NoError(t, s.Check(t.Context(), func(f storage.Finding) { t.Error(f.Text) }))
 }
 
 // TestImportsAtOnce imports overlapping lists into a running crawl at the same time: each URL is
@@ -224,13 +216,9 @@ func TestImportsAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if all != want {
-		t.Errorf("%+v, want %+v", all, want)
-	}
+	assert.Equal(t, all, want)
 	for u, n := range added {
-		if n != 1 {
-			t.Errorf("%s is added %d times", u, n)
-		}
+		assert.Equal(t, n, 1, u, "is added times")
 	}
 	stop()
 	checkImported(t, o.DataDir, model)
@@ -243,9 +231,7 @@ func TestImportIsInterrupted(t *testing.T) {
 	o := importOptions(t, t.TempDir())
 	o.Mode = frontier.ModeAny
 	i, err := OpenImporter(o, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	i.room = smallRoom(t, o.DataDir)
 	ctx, interrupt := context.WithCancel(t.Context())
 	commits := 0
@@ -260,13 +246,9 @@ func TestImportIsInterrupted(t *testing.T) {
 	}
 	err = l.Commit(ctx)
 	sum := l.Sum()
-	if err == nil || !strings.HasSuffix(err.Error(), context.Canceled.Error()) || sum.Added == 0 ||
-		sum.Added == 12_000 {
-		t.Errorf("%+v, %v", sum, err)
-	}
-	if n := i.store.Counters().URLs; n != uint64(sum.Added) {
-		t.Errorf("%d URLs in the store, %d counted", n, sum.Added)
-	}
+	assert.True(t, err != nil && strings.HasSuffix(err.Error(), context.Canceled.Error()) && sum.Added != 0 &&
+		sum.Added != 12_000, "%+v, %v", sum, err)
+	assert.Equal(t, i.store.Counters().URLs, uint64(sum.Added), "URLs in the store", sum.Added, "counted")
 	must.Do(t, i.Close())
 }
 
@@ -326,9 +308,7 @@ func TestHeavyKillImport(t *testing.T) {
 		if err == nil {
 			err = child.Start()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if kills < 3 {
 			killer := time.AfterFunc(rand.N(500*time.Millisecond), func() { _ = child.Process.Kill() })
 			defer killer.Stop()
@@ -338,9 +318,7 @@ func TestHeavyKillImport(t *testing.T) {
 			reported = must.Get(strconv.Atoi(lines.Text()))(t)
 		}
 		ended := child.Wait()
-		if ended != nil && kills >= 3 {
-			t.Fatal(ended)
-		}
+		must.True(t, ended == nil || kills < 3, "%v", ended)
 		if left, err := filepath.Glob(filepath.Join(dir, "data", "spool", "*")); err != nil || len(left) > 1 {
 			t.Errorf("files are left: %v, %v", left, err) // one, if it was killed before the file lost its name
 		}
@@ -350,13 +328,9 @@ func TestHeavyKillImport(t *testing.T) {
 		s := must.Get(storage.Open(filepath.Join(dir, "data"), storage.Options{}))(t)
 		urls := s.Counters().URLs
 		must.Do(t, s.Close())
-		if urls < uint64(reported) {
-			t.Fatalf("%d URLs are in the store, %d were reported", urls, reported)
-		}
+		must.True(t, urls >= uint64(reported), "%d URLs are in the store, %d were reported", urls, reported)
 		if ended == nil {
-			if urls != importedURLs {
-				t.Errorf("%d URLs are in the store, want %d", urls, importedURLs)
-			}
+			assert.Equal(t, urls, importedURLs, "URLs are in the store")
 			if left, err := filepath.Glob(filepath.Join(dir, "data", "spool", "*")); err != nil || len(left) > 0 {
 				t.Errorf("files are left: %v, %v", left, err)
 			}

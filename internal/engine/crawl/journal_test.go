@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/cluster/journal/records"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -111,18 +112,14 @@ func (j *memoryJournal) rebuilt(t *testing.T, dir string) (rebuilt, there string
 	t.Helper()
 	read := func(dir string) string {
 		s, err := storage.Open(dir, storage.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		defer s.Close()
 		err = replay(s, j)
 		var b strings.Builder
 		if err == nil {
 			err = s.WriteRows(&b)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		return b.String()
 	}
 	return read(t.TempDir()), read(dir)
@@ -151,13 +148,9 @@ func TestJournalAndOutput(t *testing.T) {
 				cancel()
 			}()
 			e, err := Open(o, testLog(t))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			_, err = e.Run(ctx, seedList(t, web.URL("a.test", "/"), web.URL("b.test", "/")))
-			if err != nil && !errors.Is(err, storage.ErrLogDown) {
-				t.Fatal(err)
-			}
+			must.True(t, err == nil || errors.Is(err, storage.ErrLogDown), "%v", err)
 			cancel()
 			<-ended
 			must.Do(t, e.Close())
@@ -165,9 +158,7 @@ func TestJournalAndOutput(t *testing.T) {
 		j.set(-1, false)
 		crawl(t, o)
 		for _, host := range []string{"a.test", "b.test"} {
-			if n := len(pagesOf(web, host)); n != 31 {
-				t.Errorf("%d pages of %s were requested", n, host)
-			}
+			assert.Equal(t, len(pagesOf(web, host)), 31, "pages of", host, "were requested")
 		}
 		checkOutput(t, o)
 		if rebuilt, there := j.rebuilt(t, o.DataDir); rebuilt != there {
@@ -192,17 +183,13 @@ func TestJournalDown(t *testing.T) {
 		})
 		before := web.Served()
 		time.Sleep(time.Hour)
-		if n := web.Served(); n != before {
-			t.Errorf("%d requests while nothing could be committed", n-before)
-		}
+		assert.Equal(t, web.Served(), before, "requests while nothing could be committed")
 		j.set(-1, false)
 		testkit.Until(t, "all is fetched", func() bool { return e.Status().URLs["fetched"] == 31 })
 		stop()
 		checkOutput(t, o)
 		for path, n := range pagesOf(web, "a.test") {
-			if n != 1 {
-				t.Errorf("%s was requested %d times", path, n)
-			}
+			assert.Equal(t, n, 1, path, "was requested times")
 		}
 	})
 }
@@ -235,15 +222,9 @@ func endsShard(t *testing.T, happens func(*memoryJournal), want error) {
 			defer j.mu.Unlock()
 			happens(j)
 		}()
-		if _, err := e.Run(t.Context(), seedList(t, web.URL("a.test", "/"))); !errors.Is(err, want) {
-			t.Errorf("the crawl ends with %v", err)
-		}
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
-		if n := len(pagesOf(web, "a.test")); n > 15 {
-			t.Errorf("%d pages were requested", n)
-		}
+		assert.Fails(e.Run(t.Context(), seedList(t, web.URL("a.test", "/"))))(t, want, "the crawl ends with")
+		assert.NoError(t, e.Close())
+		assert.AtMost(t, len(pagesOf(web, "a.test")), 15, "pages were requested")
 		s := must.Get(storage.Open(o.DataDir, storage.Options{}))(t)
 		defer s.Close()
 		if at, err := s.LogPosition(); err != nil || at.Number != uint64(len(j.log)) {
@@ -267,9 +248,8 @@ func TestForeignURLs(t *testing.T) {
 		e, stop := daemon(t, o, web.URL("a.test", "/"), web.URL("b.test", "/"))
 		given := additions(t, web.URL("b.test", "/z"), web.URL("a.test", "/3"), web.URL("b.test", "/zz"))
 		sum, results, err := e.addWithResults(t.Context(), given)
-		if err != nil || sum.Added != 3 || results[0] != InsertAdded || results[1] != InsertAdded {
-			t.Errorf("%+v, %v, %v", sum, results, err)
-		}
+		assert.True(t, err == nil && sum.Added == 3 && results[0] == InsertAdded && results[1] == InsertAdded,
+			"%+v, %v, %v", sum, results, err)
 		testkit.Until(t, "all is done", func() bool {
 			u := e.Status().URLs
 			return u["fetched"] == 3 && u["failed"] == 1
@@ -283,16 +263,10 @@ func TestForeignURLs(t *testing.T) {
 			"x": "1 false " + web.URL("a.test", "/"), "y": "2 false " + web.URL("a.test", "/1"),
 			"z": "1 false ", "zz": "1 false ",
 		}
-		if fmt.Sprint(got) != fmt.Sprint(want) {
-			t.Errorf("published %q, want %q", got, want)
-		}
-		if len(web.Requests().Host("b.test")) > 0 {
-			t.Error("a host of another shard was requested")
-		}
+		assert.Equal(t, fmt.Sprint(got), fmt.Sprint(want), "published", got, want)
+		assert.AtMost(t, len(web.Requests().Host("b.test")), 0, "a host of another shard was requested")
 		for u := range stored(t, o.DataDir) {
-			if strings.Contains(u, "b.test") {
-				t.Errorf("%s is in the database", u)
-			}
+			assert.True(t, !strings.Contains(u, "b.test"), "%s is in the database", u)
 		}
 	})
 }
@@ -310,7 +284,5 @@ func TestJournalNeedsItsLog(t *testing.T) {
 		_, err = i.Add(t.Context(), additions(t, web.URL("a.test", "/1")))
 		err = errors.Join(err, i.Close())
 	}
-	if !errors.Is(err, storage.ErrLogged) {
-		t.Errorf("an import: %v", err)
-	}
+	assert.Is(t, err, storage.ErrLogged, "an import")
 }

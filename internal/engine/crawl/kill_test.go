@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/system/boot"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
@@ -109,9 +110,7 @@ func (c chaos) run(t *testing.T) {
 	}
 	checkOutput(t, o)
 	for u, outcome := range stored(t, o.DataDir) {
-		if outcome.Reason == storage.ReasonCrash {
-			t.Errorf("%s is blamed for kills that came by chance", u)
-		}
+		assert.Not(t, outcome.Reason, storage.ReasonCrash, u, "is blamed for kills that came by chance")
 	}
 	t.Logf("%d kills, %d requests, %d pages more than once", len(killed), len(log), len(log.Repeats()))
 }
@@ -138,15 +137,11 @@ func (c chaos) checkPages(t *testing.T, log testweb.Log) {
 	count := log.Pages().CountByPath()
 	for i := range c.hosts {
 		for _, p := range append(paths("/p", c.pages-1), "/") {
-			if key := fmt.Sprintf("h%d.test%s", i, p); count[key] == 0 {
-				t.Errorf("%s was never requested", key)
-			}
+			assert.Not(t, count[fmt.Sprintf("h%d.test%s", i, p)], 0, "was never requested")
 		}
 	}
 	for key := range count {
-		if strings.Contains(key, "/no/") {
-			t.Errorf("%s is disallowed and was requested", key)
-		}
+		assert.True(t, !strings.Contains(key, "/no/"), "%s is disallowed and was requested", key)
 	}
 }
 
@@ -168,10 +163,8 @@ func checkRepeats(t *testing.T, web *testweb.Web, log testweb.Log, kill int, bef
 		}
 	}
 	for host, pages := range uncommitted {
-		if len(pages) > r.open[host] {
-			t.Errorf("kill %d: %s was requested %v without a commit; the ledger has %d such requests", kill, host,
-				pages, r.open[host])
-		}
+		assert.AtMost(t, len(pages), r.open[host], "kill", kill, host, "was requested", pages,
+			"without a commit; the ledger such requests")
 	}
 }
 

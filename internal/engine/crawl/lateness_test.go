@@ -56,9 +56,7 @@ func lateness(b *testing.B, web *testweb.Web, m testweb.Mesh, delay time.Duratio
 	o.Frontier.Politeness.Delay, o.Frontier.Politeness.PerIP = delay, 1000
 	spread(b, o, web, m)
 	e, err := Open(o, testLog(b))
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, err)
 	_, err = e.Run(context.Background(), nil)
 	must.Do(b, errors.Join(err, e.Close()))
 	count := make(map[string]int)
@@ -76,9 +74,7 @@ func lateness(b *testing.B, web *testweb.Web, m testweb.Mesh, delay time.Duratio
 // restart holds of its hosts are spread over one delay, so that they are not all due at once.
 func spread(b *testing.B, o Options, web *testweb.Web, m testweb.Mesh) {
 	s, err := storage.Open(o.DataDir, storage.Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, err)
 	var batch storage.Batch
 	for h := range m.Hosts {
 		batch.Seeds = append(batch.Seeds, storage.SeedRow{URL: web.URL(m.Host(h), "/"), Value: []byte{}})
@@ -88,9 +84,7 @@ func spread(b *testing.B, o Options, web *testweb.Web, m testweb.Mesh) {
 		}
 	}
 	done, err := s.Commit(&batch)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, err)
 	batch = storage.Batch{}
 	now := time.Now().Add(time.Second)
 	for _, t := range done.Hosts {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/engine/remote"
 	"github.com/amble-crawler/amble/internal/engine/requestlog"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/memnet"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -48,9 +49,7 @@ func (s *mortalStore) Commit(b *storage.Batch) (storage.Result, error) {
 		return s.store.Commit(b)
 	}
 	s.life.killed.Store(true)
-	if err := os.CopyFS(s.life.image, os.DirFS(s.dir)); err != nil {
-		s.t.Error(err)
-	}
+	assert.NoError(s.t, os.CopyFS(s.life.image, os.DirFS(s.dir)))
 	return storage.Result{}, errKilled
 }
 
@@ -84,9 +83,7 @@ func (m *mortal) run(kills int) {
 		l.stop()
 		err := errors.Join(l.err, l.Close())
 		if !l.killed.Load() {
-			if err != nil {
-				m.t.Error(err)
-			}
+			assert.NoError(m.t, err)
 			m.over.Store(true)
 			return
 		}
@@ -123,9 +120,7 @@ func (m *mortal) treat(f *testFetcher, l *remote.Lease, random *rand.Rand) {
 	if how != dies && how != givesBack {
 		report = f.fetch(m.t.Context(), l)
 	}
-	if l.Delay > m.o.Frontier.Politeness.Delay {
-		m.t.Errorf("%s: the delay is %v because a fetcher had a URL for long", l.Host, l.Delay)
-	}
+	assert.AtMost(m.t, l.Delay, m.o.Frontier.Politeness.Delay, l.Host, "the delay because a fetcher had a URL for long")
 	switch how {
 	case dies, diesAfter:
 		return
@@ -207,16 +202,10 @@ func (m *mortal) check(web *testweb.Web, delay time.Duration) {
 			return nil
 		})
 	for u, left := range requests {
-		if left > 0 {
-			t.Errorf("%s has %d requests that are not in the log", u, left)
-		}
+		assert.AtMost(t, left, 0, u, "requests that are not in the log")
 	}
 	for id, n := range lines {
-		if n > 1 || id == "" {
-			t.Errorf("the lease %q has %d lines in the log", id, n)
-		}
+		assert.True(t, n <= 1 && id != "", "the lease %q has %d lines in the log", id, n)
 	}
-	if err != nil || m.deaths < 10 {
-		t.Errorf("%d processes were killed: %v", m.deaths, err)
-	}
+	assert.True(t, err == nil && m.deaths >= 10, "%d processes were killed: %v", m.deaths, err)
 }

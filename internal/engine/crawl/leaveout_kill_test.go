@@ -75,9 +75,7 @@ func TestHeavyKillLeavesOut(t *testing.T) {
 	queue(0)
 	cutOff, before, begun := 0, 0, false
 	for kill := 1; kill <= kills || !begun; kill++ { // a command is cut off at the end
-		if kill == kills+50 {
-			t.Fatalf("%d commands were cut off", cutOff)
-		}
+		must.True(t, kill != kills+50, "%d commands were cut off", cutOff)
 		live(1 + rand.Uint64N(8))
 		least := before
 		if before, begun = leftOut(); before < least {
@@ -98,9 +96,8 @@ func TestHeavyKillLeavesOut(t *testing.T) {
 			t.Errorf("what was begun is not done after a command to leave out %s", c.Drops)
 		}
 		for u, outcome := range stored(t, o.DataDir) {
-			if strings.Contains(u, part) && (outcome.State == storage.Queued || outcome.State == storage.Retrying) {
-				t.Fatalf("after a command to leave out %s, %s is %+v", c.Drops, u, outcome)
-			}
+			must.True(t, !strings.Contains(u, part) || outcome.State != storage.Queued &&
+				outcome.State != storage.Retrying, "after a command to leave out %s, %s is %+v", c.Drops, u, outcome)
 		}
 		queue(-1)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/engine/sweep"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -57,9 +58,8 @@ func TestLeaveOut(t *testing.T) {
 		s := sweep.Selection{Drop: true, Host: "a.test", Contains: "/bad/"}
 		counted := must.Get(e.CountRetries(ctx, s, noProgress))(t)
 		done, err := e.Retry(ctx, s, noProgress)
-		if err != nil || done.Back > 0 || done.Dropped > counted.Dropped || done.Dropped+5 < counted.Dropped {
-			t.Fatalf("%+v, %v; the dry run counted %+v", done, err, counted)
-		}
+		must.True(t, err == nil && done.Back <= 0 && done.Dropped <= counted.Dropped &&
+			done.Dropped+5 >= counted.Dropped, "%+v, %v; the dry run counted %+v", done, err, counted)
 		before := requests("/bad/")
 		must.Get(e.Add(ctx, additions(t, web.URL("a.test", bad[149]))))(t)
 		testkit.Until(t, "the others are fetched", func() bool { return waits(t, e, "a.test") == 0 })
@@ -80,12 +80,9 @@ func TestLeaveOut(t *testing.T) {
 		}
 		testkit.Until(t, "all is fetched", func() bool { return waits(t, e, "a.test") == 0 })
 		stop()
-		if requests("/bad/") != 150 || requests("/good/") != 50 {
-			t.Errorf("%d and %d requests", requests("/bad/"), requests("/good/"))
-		}
-		if n := leftOut(t, o); n != 1 {
-			t.Errorf("%d URLs are left out, want 1", n)
-		}
+		assert.True(t, requests("/bad/") == 150 && requests("/good/") == 50, "%d and %d requests", requests("/bad/"),
+			requests("/good/"))
+		assert.Equal(t, leftOut(t, o), 1, "URLs are left out")
 		checkPolite(t, web.Requests(), o.Frontier.Politeness.Delay)
 	})
 }
@@ -148,13 +145,9 @@ func TestLeaveOutRecrawls(t *testing.T) {
 				}
 				testkit.Until(t, "recrawls", func() bool { return len(web.Requests().Path(good[8])) > 3 })
 				stop()
-				if n := len(web.Requests().Path(bad[8])); n > 2 {
-					t.Errorf("a page that is left out was requested %d times", n)
-				}
+				assert.AtMost(t, len(web.Requests().Path(bad[8])), 2, "a page that is left out was requested times")
 				checkPlan(t, o, stored(t, o.DataDir))
-				if n := leftOut(t, o); n != 10 {
-					t.Errorf("%d URLs are left out, want 10", n)
-				}
+				assert.Equal(t, leftOut(t, o), 10, "URLs are left out")
 			})
 		})
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -28,9 +29,8 @@ func TestSettingsOfferAgain(t *testing.T) {
 		o := testOptions(t, web)
 		o.Fetch.AllowPrivate = false
 		sum := crawl(t, o, web.URL("a.test", "/"))
-		if sum.Status.URLs["failed"] != 1 || len(web.Requests()) > 0 {
-			t.Fatalf("URLs: %v, %d requests", sum.Status.URLs, len(web.Requests()))
-		}
+		must.True(t, sum.Status.URLs["failed"] == 1 && len(web.Requests()) == 0, "URLs: %v, %d requests",
+			sum.Status.URLs, len(web.Requests()))
 		if sum = crawl(t, o, web.URL("a.test", "/")); len(web.Requests()) > 0 || sum.Fresh {
 			t.Fatalf("with the same settings: %+v", sum)
 		}
@@ -42,9 +42,7 @@ func TestSettingsOfferAgain(t *testing.T) {
 		o.Fetch.AllowPrivate = false
 		crawl(t, o, web.URL("a.test", "/"))
 		for path, n := range pagesOf(web, "a.test") {
-			if n != 1 {
-				t.Errorf("%s was requested %d times", path, n)
-			}
+			assert.Equal(t, n, 1, path, "was requested times")
 		}
 		checkPolite(t, web.Requests(), o.Frontier.Politeness.Delay)
 		checkNoMarks(t, o)
@@ -68,9 +66,7 @@ func TestSettingsForgiveRobots(t *testing.T) {
 			t.Fatal("the same settings reach it")
 		}
 		o.Fetch.Ports = nil
-		if sum := crawl(t, o, web.URL("a.test", "/")); sum.Status.URLs["fetched"] != 4 {
-			t.Errorf("%v: %+v", sum.Status.URLs, sum.Postponed)
-		}
+		assert.Equal(t, crawl(t, o, web.URL("a.test", "/")).Status.URLs["fetched"], 4)
 		checkPolite(t, web.Requests(), o.Frontier.Politeness.Delay)
 	})
 }
@@ -97,9 +93,7 @@ func TestScopeOffersAgainLive(t *testing.T) {
 		testkit.Until(t, "they are fetched", func() bool { return e.store.Counters().Of(storage.Fetched) == 4 })
 		stop()
 		for path, n := range pagesOf(web, "a.test") {
-			if n != 1 {
-				t.Errorf("%s was requested %d times", path, n)
-			}
+			assert.Equal(t, n, 1, path, "was requested times")
 		}
 		checkNoMarks(t, o)
 	})

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/amble-crawler/amble/internal/engine/requestlog"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/internal/web/extract"
@@ -59,9 +60,8 @@ func TestFieldsAreInTheOutput(t *testing.T) {
 		crawl(t, o, web.URL("a.test", "/"))
 		lines := outputLines(t, o.Archive.Dir)
 		got := lines[web.URL("a.test", "/item")]
-		if len(lines) != 2 || len(got) != 1 || fmt.Sprint(got[0].Fields) != "map[links:[/no /item /] price:5 €]" {
-			t.Errorf("%v", lines)
-		}
+		assert.True(t, len(lines) == 2 && len(got) == 1 &&
+			fmt.Sprint(got[0].Fields) == "map[links:[/no /item /] price:5 €]", "%v", lines)
 	})
 }
 
@@ -87,9 +87,7 @@ func TestStopWhileListsAreRead(t *testing.T) {
 		if err := errors.Join(err, e.Close()); err != nil || !sum.Stopped() {
 			t.Fatalf("stopped: %v, %v", sum.Stopped(), err)
 		}
-		if got := stored(t, o.DataDir)[web.URL("a.test", "/list")]; got.State.String() != "queued" {
-			t.Errorf("the list is %s", got.State)
-		}
+		assert.Equal(t, stored(t, o.DataDir)[web.URL("a.test", "/list")].State.String(), "queued", "the list")
 	})
 }
 

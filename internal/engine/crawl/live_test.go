@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/politeness"
@@ -21,9 +22,7 @@ func (r *running) change(l Live) {
 	r.t.Helper()
 	r.until("the change", func() bool {
 		err := r.Change(r.t.Context(), l)
-		if err != nil && !errors.Is(err, ErrNotRunning) {
-			r.t.Fatal(err)
-		}
+		must.True(r.t, err == nil || errors.Is(err, ErrNotRunning), "%v", err)
 		return err == nil
 	})
 }
@@ -62,9 +61,7 @@ func TestChangeOfTheDelay(t *testing.T) {
 		changed := time.Now()
 		r.until("slow requests", func() bool { return len(r.gapsAfter("a.test", changed)) >= 3 })
 		for _, gap := range r.gapsAfter("a.test", changed) {
-			if gap < slow.Politeness.Delay {
-				t.Errorf("a gap of %v, the delay is %v", gap, slow.Politeness.Delay)
-			}
+			assert.AtLeast(t, gap, slow.Politeness.Delay, "a gap of the delay")
 		}
 
 		one := o.Live()
@@ -76,16 +73,12 @@ func TestChangeOfTheDelay(t *testing.T) {
 		r.until("fast requests to b.test", func() bool { return r.pages("b.test") > before+15 })
 		gaps := r.gapsAfter("a.test", changed)
 		for _, gap := range gaps {
-			if gap < slow.Politeness.Delay {
-				t.Errorf("a gap of %v at a.test, the delay of its override is %v", gap, slow.Politeness.Delay)
-			}
+			assert.AtLeast(t, gap, slow.Politeness.Delay, "a gap of at a.test, the delay of its override")
 		}
-		if most := int(time.Since(changed)/slow.Politeness.Delay) + 1; len(gaps) > most {
-			t.Errorf("%d requests to a.test in a time of %d", len(gaps), most)
-		}
-		if p := r.View(); p == nil || r.live.Load().politeness("a.test").Delay != slow.Politeness.Delay {
-			t.Error("what is in force is not what was set")
-		}
+		assert.AtMost(t, len(gaps), int(time.Since(changed)/slow.Politeness.Delay)+1,
+			"requests to a.test in a time of")
+		assert.True(t, r.View() != nil && r.live.Load().politeness("a.test").Delay == slow.Politeness.Delay,
+			"what is in force is not what was set")
 	})
 }
 
@@ -163,13 +156,10 @@ func TestChangeOfTheScope(t *testing.T) {
 			if outcome.State == storage.Excluded && outcome.Reason == storage.ReasonScope {
 				excluded++
 			}
-			if strings.Contains(url, "/in/") && outcome.State != storage.Fetched {
-				t.Errorf("%s is %s", url, outcome.State)
-			}
+			assert.True(t, !strings.Contains(url, "/in/") || outcome.State == storage.Fetched, "%s is %s", url,
+				outcome.State)
 		}
-		if excluded < 150 {
-			t.Errorf("%d URLs are excluded", excluded)
-		}
+		assert.AtLeast(t, excluded, 150, "URLs are excluded")
 	})
 }
 
@@ -187,8 +177,6 @@ func TestChangesThatMakeNoSense(t *testing.T) {
 			!strings.Contains(err.Error(), "Workers") {
 			t.Errorf("%v", err)
 		}
-		if r.live.Load().Workers != o.Workers {
-			t.Error("half of it took effect")
-		}
+		assert.Equal(t, r.live.Load().Workers, o.Workers, "half of it took effect")
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/lists"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -21,9 +22,7 @@ func TestMailbox(t *testing.T) {
 	m := d.mailbox
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := m.submit(canceled, nothing); !errors.Is(err, context.Canceled) {
-		t.Errorf("nobody takes the call: %v", err)
-	}
+	assert.Is(t, m.submit(canceled, nothing), context.Canceled, "nobody takes the call")
 	for name, test := range map[string]struct {
 		command  func(*dispatcher) error
 		outcomes []error // of commits
@@ -55,12 +54,9 @@ func TestMailbox(t *testing.T) {
 	d.addition = &addition{answer: make(chan lists.Added, 1)}
 	waits := d.addition.answer
 	d.refuseAll(m)
-	if done := <-waits; !errors.Is(done.Err, ErrNotRunning) {
-		t.Errorf("an addition at the end: %v", done.Err)
-	}
+	assert.Is(t, (<-waits).Err, ErrNotRunning, "an addition at the end")
 	_, err := m.add(t.Context(), &addition{Rows: lists.Rows{Again: make([]storage.Done, 1)}})
 	callErr := m.call(t.Context(), nil)
-	if !errors.Is(callErr, ErrNotRunning) || !errors.Is(err, ErrNotRunning) || m.isOpen() {
-		t.Errorf("after the end: %v, %v", callErr, err)
-	}
+	assert.True(t, errors.Is(callErr, ErrNotRunning) && errors.Is(err, ErrNotRunning) && !m.isOpen(),
+		"after the end: %v, %v", callErr, err)
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
@@ -48,10 +49,8 @@ func TestRetryAfterForms(t *testing.T) {
 						if g.Before.Status == 429 || g.Before.Status == 503 {
 							held = true
 							// the date was made a little before the answer was sent
-							if g.Length < wait-50*time.Millisecond {
-								t.Errorf("%v between %d %s and %s", g.Length, g.Before.Status, g.Before.Path,
-									g.After.Path)
-							}
+							assert.AtLeast(t, g.Length, wait-50*time.Millisecond, "between", g.Before.Status,
+								g.Before.Path, g.After.Path)
 						}
 					}
 					if n := len(web.Requests().Path("/aa")); !held || n != 2 {
@@ -79,9 +78,7 @@ func stopAfter(t *testing.T, o Options, happened <-chan struct{}, seeds ...strin
 	if _, err := e.Run(ctx, list); err != nil {
 		t.Error(err)
 	}
-	if err := e.Close(); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, e.Close())
 }
 
 // TestRedirectsKeepTheGap: a page that redirects to another host makes no request there out of
@@ -157,9 +154,7 @@ func TestRetriesKeepTheGap(t *testing.T) {
 					t.Errorf("%d failures, %d of them slowed the host down, want 2 and %d: %+v", failures, slow,
 						c.slow, log.Gaps())
 				}
-				if n := len(log.Path("/ab")); n != 3 {
-					t.Errorf("/ab was requested %d times, want 3", n)
-				}
+				assert.Equal(t, len(log.Path("/ab")), 3, "/ab was requested times")
 			})
 		})
 	}
@@ -186,9 +181,7 @@ func TestStopsKeepTheGap(t *testing.T) {
 		crawl(t, o, seedsOf(web, hosts)...)
 		log := web.Requests()
 		checkPolite(t, log, delay)
-		if n := len(log.Pages()); n != 5*7 {
-			t.Errorf("%d pages were requested, want 35", n)
-		}
+		assert.Equal(t, len(log.Pages()), 5*7, "pages were requested")
 		checkLogged(t, o.DataDir, log)
 	})
 }

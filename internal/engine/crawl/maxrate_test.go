@@ -12,6 +12,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/quota"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/memnet"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -61,15 +62,10 @@ func TestMaxRateIsKept(t *testing.T) {
 				now = now.Add(lasts / 100) // the crawl has nothing to do for a while
 			}
 		}
-		if over := mostOver(given, perSecond); over > burst+1e-6 {
-			t.Errorf("%g a second: %g requests more than in that time, the burst is %g", perSecond, over, burst)
-		}
-		if least := 600 * 0.8; float64(len(given)) < least {
-			t.Errorf("%g a second: %d requests, want %g at least", perSecond, len(given), least)
-		}
-		if most := 3*len(given) + 3; looks > most {
-			t.Errorf("%g a second: %d looks for %d requests", perSecond, looks, len(given))
-		}
+		assert.AtMost(t, mostOver(given, perSecond), burst+1e-6, perSecond,
+			"a second requests more than in that time, the burst is", burst)
+		assert.AtLeast(t, float64(len(given)), 600*0.8, perSecond, "a second", len(given), "requests at least")
+		assert.AtMost(t, looks, 3*len(given)+3, perSecond, "a second looks for", len(given), "requests")
 	}
 }
 
@@ -97,16 +93,11 @@ func TestMaxRate(t *testing.T) {
 				time.Sleep(time.Millisecond) // the record of the web knows no request of its first instant
 				sum := crawl(t, o, seeds...)
 				all, burst := startsOf(web.Requests()), max(perSecond/10, 1)
-				if len(all) != hosts*(pages+2) {
-					t.Errorf("%d requests, want %d", len(all), hosts*(pages+2))
-				}
-				if over := mostOver(all, perSecond); over > burst+1e-6 {
-					t.Errorf("%g requests more than in that time, the burst is %g", over, burst)
-				}
+				assert.Equal(t, len(all), hosts*(pages+2), "requests")
+				assert.AtMost(t, mostOver(all, perSecond), burst+1e-6, "requests more than in that time, the burst is",
+					burst)
 				took, most := all[len(all)-1].Sub(all[0]).Seconds(), float64(len(all))/perSecond+2
-				if took > most {
-					t.Errorf("%d requests took %g s, want %g at most", len(all), took, most)
-				}
+				assert.AtMost(t, took, most, len(all), "requests took s at most")
 				if l := sum.Status.Limits; l.MaxRate != perSecond || l.RateWait < took/2 || l.RateWait > took+2 {
 					t.Errorf("the status says %+v of %g s", l, took)
 				}
@@ -173,9 +164,8 @@ func TestChangeOfMaxRate(t *testing.T) {
 				time.Sleep(time.Until(at))
 				all := startsOf(web.Requests())
 				n := float64(len(all) - from)
-				if n < x.want*0.9-1 || n > x.want*1.1+1 {
-					t.Errorf("%g a second: %g requests in ten seconds, want %g", x.perSecond, n, x.want)
-				}
+				assert.True(t, !(n < x.want*0.9-1) && !(n > x.want*1.1+1),
+					"%g a second: %g requests in ten seconds, want %g", x.perSecond, n, x.want)
 				if over := mostOver(all[from:], x.perSecond); x.perSecond > 0 && over > 1+1e-6 {
 					t.Errorf("%g a second: %g requests more than in that time", x.perSecond, over)
 				}
@@ -186,9 +176,7 @@ func TestChangeOfMaxRate(t *testing.T) {
 				must.Do(t, e.Change(t.Context(), l))
 				time.Sleep(time.Millisecond)
 			}
-			if n := len(web.Requests()) - before; n > 0 {
-				t.Errorf("%d requests for 20 changes", n)
-			}
+			assert.AtMost(t, len(web.Requests())-before, 0, "requests for 20 changes")
 			l.MaxRate = -1
 			if err := e.Change(t.Context(), l); err == nil || !strings.Contains(err.Error(), "MaxRate is -1") {
 				t.Errorf("a rate below 0: %v", err)
@@ -211,9 +199,7 @@ func whileCrawling(t *testing.T, o Options, seeds []string, do func(*Engine)) {
 	time.Sleep(time.Millisecond) // of virtual time: until it waits for something
 	do(e)
 	stop()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, <-ended)
 }
 
 // TestBandwidthOfCrawl: limits of the crawl and of hosts hold for what a crawl receives, can
@@ -251,13 +237,10 @@ func TestBandwidthOfCrawl(t *testing.T) {
 		if least, most := 18*time.Second, 24*time.Second; last["b.test"] < least || last["b.test"] > most {
 			t.Errorf("b.test was done after %v, want %v to %v", last["b.test"], least, most)
 		}
-		if sum.Status.Run.Errors != 0 || sum.Status.Run.Pages != 2*(pages+1) {
-			t.Errorf("%+v", sum.Status.Run)
-		}
+		assert.True(t, sum.Status.Run.Errors == 0 && sum.Status.Run.Pages == 2*(pages+1), "%+v", sum.Status.Run)
 		l := sum.Status.Limits
-		if l.Bandwidth != o.Bandwidth || l.HostBandwidth != 0 || l.Received < 2*pages*size || l.BandwidthWait < 400 {
-			t.Errorf("the status says %+v", l)
-		}
+		assert.True(t, l.Bandwidth == o.Bandwidth && l.HostBandwidth == 0 && l.Received >= 2*pages*size &&
+			!(l.BandwidthWait < 400), "the status says %+v", l)
 	})
 }
 
@@ -274,9 +257,7 @@ func TestChangeOfBandwidth(t *testing.T) {
 		whileCrawling(t, o, []string{web.URL("a.test", "/")}, func(e *Engine) {
 			time.Sleep(100 * time.Second)
 			before := e.Status().Limits.Received
-			if before < 90<<10 || before > 110<<10 {
-				t.Errorf("%d bytes after 100 s", before)
-			}
+			assert.True(t, before >= 90<<10 && before <= 110<<10, "%d bytes after 100 s", before)
 			l := o.Live()
 			l.Politeness.Bandwidth, l.Bandwidth = 0, 10<<10
 			must.Do(t, e.Change(t.Context(), l))
@@ -285,18 +266,15 @@ func TestChangeOfBandwidth(t *testing.T) {
 			if n := after.Received - before; n < 290<<10 || n > 310<<10 {
 				t.Errorf("%d bytes in 30 s at 10 KiB/s", n)
 			}
-			if after.HostBandwidth != 0 || after.Bandwidth != 10<<10 {
-				t.Errorf("the status says %+v", after)
-			}
+			assert.True(t, after.HostBandwidth == 0 && after.Bandwidth == 10<<10, "the status says %+v", after)
 			if err := e.Change(t.Context(), o.With(l).Live()); err != nil { // the same again
 				t.Fatal(err)
 			}
 			l.Bandwidth = 0
 			must.Do(t, e.Change(t.Context(), l))
 			time.Sleep(2 * time.Second)
-			if n := len(outputLines(t, o.Archive.Dir)[web.URL("a.test", "/large")]); n != 1 {
-				t.Errorf("the page has %d lines of output", n)
-			}
+			assert.Equal(t, len(outputLines(t, o.Archive.Dir)[web.URL("a.test", "/large")]), 1,
+				"the page lines of output")
 		})
 	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/domains"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/memnet"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -48,9 +49,8 @@ func TestRefreshMaze(t *testing.T) {
 			t.Errorf("%d and %d requests into the maze, want %d and %d", verify, next, pages, want)
 		}
 		refused := refusals(t, o.DataDir, w.zoo.Host("refreshes"))
-		if len(refused) != 1 || refused[storage.TrapRefresh].Count != 2*pages {
-			t.Errorf("refused %v, want %d refreshes", refused, 2*pages)
-		}
+		assert.True(t, len(refused) == 1 && refused[storage.TrapRefresh].Count == 2*pages,
+			"refused %v, want %d refreshes", refused, 2*pages)
 	})
 }
 
@@ -73,9 +73,8 @@ func TestSitemapMaze(t *testing.T) {
 			requests[kind]++
 			order = append(order, kind)
 		}
-		if requests["page"] != pages || requests["map"] > budget/4 || requests["map"] < 2 {
-			t.Errorf("requests by kind: %v, of %d pages", requests, pages)
-		}
+		assert.True(t, requests["page"] == pages && requests["map"] <= budget/4 && requests["map"] >= 2,
+			"requests by kind: %v, of %d pages", requests, pages)
 		if first, last := slices.Index(order, "map"),
 			lastIndex(order, "page"); slices.Contains(order[first+1:last], "map") {
 			t.Errorf("a sitemap that an index names came before a page: %v", order)
@@ -105,15 +104,10 @@ func TestDomainHosts(t *testing.T) {
 			taken++
 		}
 	}
-	if taken < 95 || taken > 99 {
-		t.Errorf("%d hosts of a domain were taken, want 99", taken)
-	}
-	if !d.Add("known.wild.example") || !d.Add("h3.wild.example") || !d.Add("www.other.example") {
-		t.Error("a known host, or one of another domain, is refused")
-	}
-	if d := domains.New(0); !d.Add("any.example") {
-		t.Error("without a limit a host is refused")
-	}
+	assert.True(t, taken >= 95 && taken <= 99, "%d hosts of a domain were taken, want 99", taken)
+	assert.True(t, d.Add("known.wild.example") && d.Add("h3.wild.example") && d.Add("www.other.example"),
+		"a known host, or one of another domain, is refused")
+	assert.True(t, domains.New(0).Add("any.example"), "without a limit a host is refused")
 }
 
 // TestWildcardDomain: a crawl without a scope follows the links of a domain with a wildcard in the DNS to as many
@@ -137,9 +131,7 @@ func TestWildcardDomain(t *testing.T) {
 				visited++
 			}
 		}
-		if visited != 10 {
-			t.Errorf("%d hosts were visited, want 10", visited)
-		}
+		assert.Equal(t, visited, 10, "hosts were visited")
 	})
 }
 
@@ -170,17 +162,14 @@ func TestHeavyMazes(t *testing.T) {
 						into++
 					}
 				}
-				if into > 200 || into < 40 || len(site) != pages {
-					t.Errorf("%d requests into it, and for %d pages of %d", into, len(site), pages)
-				}
-				if n := refusals(t, o.DataDir, w.zoo.Host("maze"))[storage.TrapMaze].Count; n == 0 {
-					t.Error("no link is refused")
-				}
+				assert.True(t, into <= 200 && into >= 40 && len(site) == pages,
+					"%d requests into it, and for %d pages of %d", into, len(site), pages)
+				assert.Not(t, refusals(t, o.DataDir, w.zoo.Host("maze"))[storage.TrapMaze].Count, 0,
+					"no link is refused")
 				o.Traps.MazePages, o.MaxPages = 0, uint64(into+pages+100)
 				crawl(t, o, w.seeds...)
-				if n := len(w.visits["maze"]()); n < into+pages+50 {
-					t.Errorf("%d requests without the check, %d before", n, into+pages)
-				}
+				assert.AtLeast(t, len(w.visits["maze"]()), into+pages+50, "requests without the check", into+pages,
+					"before")
 			})
 		})
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/modules/warc/warcfiles"
 	"github.com/amble-crawler/amble/internal/output/archive"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/internal/testing/testweb/todayweb"
 )
@@ -71,9 +72,7 @@ func measureAlone(b *testing.B, web benchWeb, format string) {
 		for running := true; running; {
 			select {
 			case err := <-done:
-				if err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, err)
 				running = false
 			case <-tick.C:
 				most = max(most, anonymous(child.Process.Pid))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/output/archive"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
@@ -22,9 +23,7 @@ func TestHeavyMemory(t *testing.T) {
 	few := weigh(t, web, mesh, 500)
 	many := weigh(t, web, mesh, 10_500)
 	t.Logf("with 2,000 URLs %d KiB, with 42,000 URLs %d KiB", few>>10, many>>10)
-	if more := many - few; more > 40_000*25 {
-		t.Errorf("40,000 more URLs take %d KiB more", more>>10)
-	}
+	assert.AtMost(t, many-few, 40_000*25, "40,000 more URLs take KiB more")
 }
 
 // weigh is how much the heap grows by a crawl in full swing that has so many URLs
@@ -49,12 +48,8 @@ func weigh(t *testing.T, web *testweb.Web, mesh testweb.Mesh, urls int) int64 {
 	}
 	after := heapInUse()
 	stop()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
-	if err := e.Close(); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, <-ended)
+	assert.NoError(t, e.Close())
 	return int64(after) - int64(before)
 }
 

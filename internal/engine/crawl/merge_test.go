@@ -7,6 +7,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/tally"
 	"github.com/amble-crawler/amble/internal/rules/recrawl"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 )
 
 // TestStatusAdd: each number of a part reaches the sum, and the state is that of the part that needs
@@ -50,16 +51,12 @@ func TestStatusAdd(t *testing.T) {
 	var moves Status // a part that ends, as a shard that goes to another node, does not end the others
 	moves.Add(part("stopping", 1))
 	moves.Add(part("paused", 1))
-	if moves.State != "paused" {
-		t.Errorf("a part is stopping, one is paused: %s", moves.State)
-	}
+	assert.Equal(t, moves.State, "paused", "a part is stopping, one is paused")
 	for i := range reflect.TypeFor[Status]().NumField() {
 		switch f := reflect.TypeFor[Status]().Field(i); f.Name {
 		case "Fetchers", "OptOuts", "DataDir", "OutputDir", "ProductToken": // no sums
 		default:
-			if reflect.ValueOf(*want).Field(i).IsZero() {
-				t.Errorf("nothing is known of %s", f.Name)
-			}
+			assert.True(t, !reflect.ValueOf(*want).Field(i).IsZero(), "nothing is known of %s", f.Name)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/output/archive"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/memnet"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -67,14 +68,10 @@ func TestDeadNames(t *testing.T) {
 	const sweep = 2 * time.Second * (dead/49 + 1)
 	for _, host := range log.Hosts() {
 		pages := log.Host(host).Pages()
-		if first := pages[0].Start.Sub(began); first > sweep {
-			t.Errorf("%s: first page after %v", host, first)
-		}
+		assert.AtMost(t, pages[0].Start.Sub(began), sweep, host, "first page after")
 		// A page takes 100 ms, and is followed by 1 s of delay and a round trip or two of 40 ms.
 		least := int((lasts - pages[0].Start.Sub(began)) / (1200 * time.Millisecond))
-		if len(pages) < least {
-			t.Errorf("%s: %d pages, want at least %d", host, len(pages), least)
-		}
+		assert.AtLeast(t, len(pages), least, host, "pages")
 	}
 }
 
@@ -101,27 +98,19 @@ func TestNamesAreLookedUpOnce(t *testing.T) {
 		log := web.Requests()
 		for _, host := range []string{"a.test", "127.0.0.1"} {
 			for _, gap := range log.Host(host).Gaps() {
-				if gap.Length > 1100*time.Millisecond {
-					t.Errorf("%s: %v between %s and %s", host, gap.Length, gap.Before.Path, gap.After.Path)
-				}
+				assert.AtMost(t, gap.Length, 1100*time.Millisecond, host, "between", gap.Before.Path, gap.After.Path)
 			}
 		}
-		if n := web.Lookups("127.0.0.1"); n != 0 {
-			t.Errorf("an address literal was looked up %d times", n)
-		}
+		assert.Equal(t, web.Lookups("127.0.0.1"), 0, "an address literal was looked up times")
 		for u, o := range stored(t, o.DataDir) {
 			want := "fetched 200"
 			if strings.Contains(u, "dead-") {
 				want = "failed dns_not_found"
 			}
-			if got := ended(o, false); got != want {
-				t.Errorf("%s is %s, want %s", u, got, want)
-			}
+			assert.Equal(t, ended(o, false), want, u)
 		}
 		for i := range 10 { // twice: that there is no such name is said of IPv6 too
-			if n := web.Lookups(fmt.Sprintf("dead-%d.test", i)); n != 2 {
-				t.Errorf("dead-%d.test was requested %d times, want 2", i, n)
-			}
+			assert.Equal(t, web.Lookups(fmt.Sprintf("dead-%d.test", i)), 2, "dead-", i, "test was requested times")
 		}
 	})
 }
@@ -138,9 +127,7 @@ func TestLookupsEndWithTheCrawl(t *testing.T) {
 			t.Errorf("the crawl ended after %v: %v, stopped: %t", took, err, sum.Stopped())
 		}
 		for u, o := range stored(t, o.DataDir) {
-			if o.State != storage.Queued {
-				t.Errorf("%s is %s", u, o.State)
-			}
+			assert.Equal(t, o.State, storage.Queued, u)
 		}
 	})
 }

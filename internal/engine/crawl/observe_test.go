@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/engine/requestlog"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
@@ -48,28 +49,20 @@ func TestObserver(t *testing.T) {
 		defer cancel()
 		s := must.Get(e.Run(ctx, []Seed{seed(t, web.URL("a.test", "/")), seed(t, web.URL("b.test", "/"))}))(t)
 		served := web.Requests()
-		if len(w.requests) != len(served) {
-			t.Errorf("heard of %d requests, the web saw %d", len(w.requests), len(served))
-		}
+		assert.Equal(t, len(w.requests), len(served), "heard of requests, the web saw")
 		gaps := 0
 		for _, q := range w.requests {
 			if q.URL.Host() == "a.test" && q.Gap >= 0 {
 				gaps++
-				if q.Gap < q.Delay {
-					t.Errorf("%s: a gap of %v, the delay in force was %v", q.URL, q.Gap, q.Delay)
-				}
+				assert.AtLeast(t, q.Gap, q.Delay, q.URL, "a gap of the delay in force")
 			}
-			if q.Status == 0 || q.Failure != 0 || q.Connected.Before(q.Start) || q.FirstByte.Before(q.Connected) ||
-				q.End.Before(q.FirstByte) {
-				t.Errorf("%+v", q)
-			}
+			assert.True(t, q.Status != 0 && q.Failure == 0 && !q.Connected.Before(q.Start) &&
+				!q.FirstByte.Before(q.Connected) && !q.End.Before(q.FirstByte), "%+v", q)
 		}
 		if gaps != 3 { // robots.txt, then three pages
 			t.Errorf("%d gaps at a.test, want 3", gaps)
 		}
-		if w.commits == 0 || w.items == 0 {
-			t.Errorf("%d commits of %d items", w.commits, w.items)
-		}
+		assert.True(t, w.commits != 0 && w.items != 0, "%d commits of %d items", w.commits, w.items)
 		if p := s.Status.Pace; p.Violations != 0 || p.Gaps != uint64(len(served)-2) {
 			t.Errorf("pace %+v of %d requests to two hosts", p, len(served))
 		}

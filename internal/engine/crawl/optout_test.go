@@ -13,6 +13,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/marks"
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/rules/optout"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/memnet"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
@@ -63,25 +64,20 @@ func TestOptOut(t *testing.T) {
 				added := []Addition{{URL: parse(t, web.URL("a.x.test", "/new"))}}
 				sum, results, err := r.addWithResults(t.Context(), added)
 				refused := scope != optout.ScopeRange // its address is not known when a URL is added
-				if err != nil || (sum.OptedOut == 1) != refused || (results[0] == InsertOptedOut) != refused {
-					t.Errorf("an addition: %+v, %v, %v", sum, results, err)
-				}
+				assert.True(t, err == nil && (sum.OptedOut == 1) == refused &&
+					(results[0] == InsertOptedOut) == refused, "an addition: %+v, %v, %v", sum, results, err)
 				r.until("the neighbour's pages", func() bool { return r.pages("b.test") > 20 })
 				r.until("exclusion", func() bool { return r.Status().URLs["queued"]+r.Status().URLs["retrying"] == 0 })
 				r.end()
 				o.ExitWhenDone = true
 				crawl(t, o, web.URL("a.x.test", "/"), web.URL("b.test", "/"))
-				if n := r.pages("a.x.test") + r.robots("a.x.test"); n > before+1 {
-					t.Errorf("%d requests after the opt-out", n-before)
-				}
+				assert.AtMost(t, r.pages("a.x.test")+r.robots("a.x.test"), before+1, "requests after the opt-out")
 				if excluded, waiting := excludedBy(t, o.DataDir, "a.x.test"); excluded < 10 || waiting > 0 {
 					t.Errorf("%d URLs are excluded, %d wait", excluded, waiting)
 				}
 				removeOptOut(t, o, e)
 				crawl(t, o, web.URL("a.x.test", "/"), web.URL("b.test", "/"))
-				if n := r.pages("a.x.test"); n < 21 {
-					t.Errorf("%d pages were fetched when the opt-out was removed", n)
-				}
+				assert.AtLeast(t, r.pages("a.x.test"), 21, "pages were fetched when the opt-out was removed")
 			})
 		})
 	}
@@ -91,9 +87,8 @@ func TestOptOut(t *testing.T) {
 func removeOptOut(t *testing.T, o Options, e optout.Entry) {
 	t.Helper()
 	k := must.Get(OpenOptOuts(o))(t)
-	if err := k.RemoveOptOut(t.Context(), optout.ScopeHost, "other.test"); !errors.Is(err, inspect.ErrUnknown) {
-		t.Errorf("one that is not there: %v", err)
-	}
+	assert.Is(t, k.RemoveOptOut(t.Context(), optout.ScopeHost, "other.test"), inspect.ErrUnknown,
+		"one that is not there")
 	must.Do(t, errors.Join(k.RemoveOptOut(t.Context(), e.Scope, e.Value), k.Close()))
 }
 
@@ -113,9 +108,7 @@ func TestOptOutOfSettings(t *testing.T) {
 		if n := r.pages("a.test") + r.robots("a.test") + r.pages("b.test"); n > 0 {
 			t.Errorf("%d requests: %v", n, web.Requests())
 		}
-		if sum.Status.OptOuts != 1 {
-			t.Errorf("%d opt-outs in force", sum.Status.OptOuts)
-		}
+		assert.Equal(t, sum.Status.OptOuts, 1, "opt-outs in force")
 		if _, known := stored(t, o.DataDir)[web.URL("a.test", "/")]; known {
 			t.Error("a seed that opted out was added")
 		}
@@ -158,9 +151,7 @@ func TestOptOutThatEnds(t *testing.T) {
 		o.OptOuts = []optout.Entry{ends, optOut(t, optout.ScopeDomain, "never.test")}
 		crawl(t, o, web.URL("b.test", "/"))
 		log := web.Requests()
-		if n := len(log.Host("a.test")) + len(log.Host("never.test")); n > 0 {
-			t.Errorf("%d requests to what opted out", n)
-		}
+		assert.AtMost(t, len(log.Host("a.test"))+len(log.Host("never.test")), 0, "requests to what opted out")
 		outcomes := stored(t, o.DataDir)
 		if got := outcomes[web.URL("a.test", "/p")]; got.State != storage.Excluded ||
 			got.Reason != storage.ReasonOptOut {
@@ -203,13 +194,11 @@ func TestOptOutMark(t *testing.T) {
 			t.Errorf("%s: %s\nwant %s: %s", name, value, test.name, test.value)
 		}
 		read, err := optouts.Commanded(markMap{test.name: []byte(test.value)})
-		if err != nil || len(read) != 1 || read[test.name] != e {
-			t.Errorf("%s is read as %+v, %v", test.value, read, err)
-		}
+		assert.True(t, err == nil && len(read) == 1 && read[test.name] == e, "%s is read as %+v, %v", test.value, read,
+			err)
 	}
-	if _, err := optouts.Commanded(markMap{"optout/host a.test": []byte("{")}); !errors.Is(err, storage.ErrCorrupt) {
-		t.Errorf("a mark that cannot be read: %v", err)
-	}
+	assert.Fails(optouts.Commanded(markMap{"optout/host a.test": []byte("{")}))(t, storage.ErrCorrupt,
+		"a mark that cannot be read")
 }
 
 // markMap is a store with marks alone.
@@ -240,12 +229,8 @@ func TestOptOutSurvivesKill(t *testing.T) {
 	before := len(web.Requests().Host("out.test"))
 	_, done = startChild(t, dir)
 	must.Do(t, <-done)
-	if n := len(web.Requests().Host("out.test")); n != before {
-		t.Errorf("%d requests after the kill", n-before)
-	}
-	if n := len(web.Requests().Host("good.test").Pages()); n < 101 {
-		t.Errorf("%d pages of the neighbour", n)
-	}
+	assert.Equal(t, len(web.Requests().Host("out.test")), before, "requests after the kill")
+	assert.AtLeast(t, len(web.Requests().Host("good.test").Pages()), 101, "pages of the neighbour")
 	if excluded, waiting := excludedBy(t, o.DataDir, "out.test"); excluded == 0 || waiting > 0 {
 		t.Errorf("%d URLs are excluded, and %d wait", excluded, waiting)
 	}

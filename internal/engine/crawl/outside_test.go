@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/amble-crawler/amble/internal/engine/inspect"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -66,9 +67,7 @@ func TestCheckOutside(t *testing.T) {
 		for u, outcome := range stored(t, o.DataDir) {
 			p := parse(t, u)
 			if p.Host() == "d.test" { // it may be tried again
-				if outcome.Reason != storage.ReasonWall {
-					t.Errorf("a challenge is taken for %+v", outcome)
-				}
+				assert.Equal(t, outcome.Reason, storage.ReasonWall, "a challenge is taken for", outcome)
 				continue
 			}
 			got[p.Host()+p.RequestURI()] = fmt.Sprint(outcome.State, " ", outcome.Status, " ",
@@ -82,9 +81,7 @@ func TestCheckOutside(t *testing.T) {
 			"b.test/denied": "denied 0 robots",
 			"c.test/far":    "excluded 200 checked",
 		}
-		if !maps.Equal(got, want) {
-			t.Errorf("the URLs are\n%v, want\n%v", got, want)
-		}
+		assert.True(t, maps.Equal(got, want), "the URLs are\n%v, want\n%v", got, want)
 		var requests []string
 		for _, q := range web.Requests() {
 			if q.Host != "a.test" && q.Host != "d.test" && q.Path != "/robots.txt" {
@@ -98,9 +95,7 @@ func TestCheckOutside(t *testing.T) {
 			t.Errorf("outside of the scope was requested: %s", text)
 		}
 		checkPolite(t, web.Requests(), o.Frontier.Politeness.Delay)
-		if n := storedPages(t, o); n != 2 {
-			t.Errorf("%d pages count, want 2", n)
-		}
+		assert.Equal(t, storedPages(t, o), 2, "pages count")
 	})
 }
 
@@ -126,9 +121,7 @@ func TestCheckOutsideWildcard(t *testing.T) {
 				visited++
 			}
 		}
-		if visited != 10 {
-			t.Errorf("links of %d hosts were checked, want 10", visited)
-		}
+		assert.Equal(t, visited, 10, "links of hosts were checked")
 	})
 }
 

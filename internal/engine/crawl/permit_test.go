@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -118,9 +119,7 @@ func TestPermits(t *testing.T) {
 		checkOutput(t, o)
 		log := web.Requests()
 		checkPolite(t, log, o.Frontier.Politeness.Delay)
-		if n := len(log.Path("/p/ac")); n != 2 {
-			t.Errorf("the page whose request was broken off was requested %d times", n)
-		}
+		assert.Equal(t, len(log.Path("/p/ac")), 2, "the page whose request was broken off was requested times")
 		if _, out := permits.counts(); out != 0 {
 			t.Errorf("%d permits are out", out)
 		}
@@ -158,9 +157,7 @@ func TestPermitTooLate(t *testing.T) {
 		if refused, _ := permits.counts(); refused != 1 || web.Served() != 0 {
 			t.Errorf("%d requests were tried and %d made, want 1 and 0", refused, web.Served())
 		}
-		if has, err := HasUncommitted(o.DataDir); has || err != nil {
-			t.Errorf("the crawl has uncommitted requests: %v, %v", has, err)
-		}
+		assert.Returns(HasUncommitted(o.DataDir))(t, false, "the crawl has uncommitted requests")
 	})
 }
 
@@ -175,15 +172,13 @@ func TestTaken(t *testing.T) {
 		started := time.Now()
 		must.Get(crawlFor(t, o, 5*time.Minute, web.URL("a.test", "/")))(t)
 		log := web.Requests()
-		if len(log) < 3 || log[0].Start.Sub(started) > 10*time.Second {
-			t.Fatalf("%d requests, the first %v after the start", len(log), log[0].Start.Sub(started))
-		}
+		must.True(t, len(log) >= 3 && log[0].Start.Sub(started) <= 10*time.Second,
+			"%d requests, the first %v after the start", len(log), log[0].Start.Sub(started))
 		time.Sleep(time.Hour)
 		taken := time.Now()
 		crawl(t, o)
-		if wait := web.Requests()[len(log)].Start.Sub(taken); wait < time.Minute {
-			t.Errorf("the first request comes %v after the host was taken", wait)
-		}
+		assert.AtLeast(t, web.Requests()[len(log)].Start.Sub(taken), time.Minute,
+			"the first request comes after the host was taken")
 	})
 }
 
@@ -199,12 +194,8 @@ func TestForeignHosts(t *testing.T) {
 		j := &memoryJournal{taken: -1, foreign: func(host string) bool { return host == "b.test" }}
 		o.Journal = j
 		crawl(t, o, web.URL("b.test", "/"), web.URL("a.test", "/"), web.URL("c.test", "/"), web.URL("b.test", "/p/aa"))
-		if n := len(pagesOf(web, "a.test")); n != 4 {
-			t.Errorf("%d pages of the own host were requested", n)
-		}
-		if n := len(pagesOf(web, "c.test")); n != 0 {
-			t.Errorf("%d pages of a host without a robots.txt were requested", n)
-		}
+		assert.Equal(t, len(pagesOf(web, "a.test")), 4, "pages of the own host were requested")
+		assert.Equal(t, len(pagesOf(web, "c.test")), 0, "pages of a host without a robots.txt were requested")
 		if log := web.Requests().Host("b.test"); len(log) > 0 || len(j.sent) > 0 {
 			t.Errorf("the other shard has received %d requests, and %d URLs", len(log), len(j.sent))
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/system/boot"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
@@ -58,9 +59,7 @@ func TestGaps(t *testing.T) {
 				}
 				crawl(t, o, web.URL("a.test", "/"))
 				checkPolite(t, web.Requests(), c.least)
-				if r := web.Requests().Repeats(); len(r) > 0 {
-					t.Errorf("requested more than once: %v", r)
-				}
+				assert.AtMost(t, len(web.Requests().Repeats()), 0, "requested more than once")
 				checkOutput(t, o)
 			})
 		})
@@ -94,9 +93,7 @@ func TestRequestsSideBySide(t *testing.T) {
 		o := testOptions(t, web)
 		o.Frontier.Politeness.Delay, o.Frontier.Politeness.PerHost, o.Frontier.Politeness.PerIP = 0, 3, 100
 		crawl(t, o, web.URL("a.test", "/"))
-		if n := web.Requests().MaxInFlight(); n != 3 {
-			t.Errorf("%d requests were in flight at a time, want 3", n)
-		}
+		assert.Equal(t, web.Requests().MaxInFlight(), 3, "requests were in flight at a time")
 		checkPolite(t, web.Requests(), -time.Hour)
 	})
 }
@@ -117,13 +114,10 @@ func TestRetryAfter(t *testing.T) {
 				crawl(t, o, web.URL("a.test", "/"))
 				log := web.Requests()
 				for _, g := range log.Gaps() {
-					if g.Before.Status == status && g.Length < 2*time.Second {
-						t.Errorf("%v between %d %s and %s", g.Length, g.Before.Status, g.Before.Path, g.After.Path)
-					}
+					assert.True(t, g.Before.Status != status || g.Length >= 2*time.Second, "%v between %d %s and %s",
+						g.Length, g.Before.Status, g.Before.Path, g.After.Path)
 				}
-				if n := len(log.Path("/aa")); n != 2 {
-					t.Errorf("/aa was requested %d times, want 2", n)
-				}
+				assert.Equal(t, len(log.Path("/aa")), 2, "/aa was requested times")
 				checkStates(t, o, map[string]storage.State{"a.test/": storage.Fetched, "a.test/aa": storage.Fetched,
 					"a.test/ab": storage.Fetched, "a.test/ac": storage.Fetched, "a.test/ad": storage.Fetched})
 				checkOutput(t, o)
@@ -153,9 +147,8 @@ func TestBackOff(t *testing.T) {
 			for _, p := range sum.Postponed {
 				reasons[p.Host] = p.Reason
 			}
-			if len(reasons) != 2 || reasons["busy.test"] != "back-off" || reasons["down.test"] != "back-off" {
-				t.Errorf("run %d: postponed: %v", run, reasons)
-			}
+			assert.True(t, len(reasons) == 2 && reasons["busy.test"] == "back-off" &&
+				reasons["down.test"] == "back-off", "run %d: postponed: %v", run, reasons)
 		}
 		log := web.Requests()
 		if last := log.Host("busy.test"); last[len(last)-1].Path != "/ab" || len(last) != 4 {
@@ -167,9 +160,7 @@ func TestBackOff(t *testing.T) {
 		// Each failure in a row doubles the delay, from half a second on.
 		gaps := log.Host("down.test").Gaps()
 		for i, least := range []time.Duration{time.Second, 2 * time.Second} {
-			if g := gaps[len(gaps)-2+i]; g.Length < least {
-				t.Errorf("down.test: %v between %s and %s, want %v", g.Length, g.Before.Path, g.After.Path, least)
-			}
+			assert.AtLeast(t, gaps[len(gaps)-2+i].Length, least, "down.test between")
 		}
 	})
 }
@@ -198,12 +189,8 @@ func TestSharedAddress(t *testing.T) {
 			o := testOptions(t, web)
 			o.Frontier.Politeness.Delay, o.Frontier.Politeness.PerIP = 0, 2
 			crawl(t, o, seedsOf(web, hosts)...)
-			if n := web.Requests().MaxInFlight(); n != 2 {
-				t.Errorf("%d requests at a time reached the address, want 2", n)
-			}
-			if n := len(web.Requests().Pages()); n != 6*5 {
-				t.Errorf("%d pages were requested, want 30", n)
-			}
+			assert.Equal(t, web.Requests().MaxInFlight(), 2, "requests at a time reached the address")
+			assert.Equal(t, len(web.Requests().Pages()), 6*5, "pages were requested")
 		})
 	})
 	t.Run("ip_delay", func(t *testing.T) {
@@ -219,9 +206,7 @@ func TestSharedAddress(t *testing.T) {
 			for _, g := range web.Requests().ShortGaps(o.Frontier.Politeness.IPDelay) {
 				t.Errorf("%v between %s%s and %s%s", g.Length, g.Before.Host, g.Before.Path, g.After.Host, g.After.Path)
 			}
-			if n := len(web.Requests().Pages()); n != 6*5 {
-				t.Errorf("%d pages were requested, want 30", n)
-			}
+			assert.Equal(t, len(web.Requests().Pages()), 6*5, "pages were requested")
 		})
 	})
 }
@@ -245,9 +230,8 @@ func TestHostMoves(t *testing.T) {
 		web.SetHandler("a.test", site("a.test", "", []string{"/aa"}, nil).Handler)
 		crawl(t, o, web.URL("a.test", "/"), web.URL("a.test", "/new"))
 		got := web.Requests().Path("/new")
-		if len(got) != 1 || got[0].Address != web.Address("b.test").String() {
-			t.Errorf("/new was requested like this: %+v", got)
-		}
+		assert.True(t, len(got) == 1 && got[0].Address == web.Address("b.test").String(),
+			"/new was requested like this: %+v", got)
 		if addresses := web.Requests().Addresses(); !slices.Contains(addresses, web.Address("a.test").String()) {
 			t.Errorf("addresses requested: %v", addresses)
 		}
@@ -279,9 +263,7 @@ func TestOtherFamily(t *testing.T) {
 		web.SetAnswer("b.test", web.Address("b.test"), netip.IPv6Loopback())
 		crawl(t, o, web.URL("a.test", "/"), web.URL("b.test", "/"))
 		for u, outcome := range stored(t, o.DataDir) {
-			if got := ended(outcome, false); got != "fetched 200" {
-				t.Errorf("%s is %s", u, got)
-			}
+			assert.Equal(t, ended(outcome, false), "fetched 200", u)
 		}
 		if a, b := web.Lookups("a.test"), web.Lookups("b.test"); a != 3 || b != 1 || refused.Load() != 1 {
 			t.Errorf("%d and %d queries, want 3 and 1; %d connections refused", a, b, refused.Load())
@@ -336,9 +318,7 @@ func TestNextRequestWhileLinksAreRead(t *testing.T) {
 				o.Mode = frontier.ModeAny
 				test.change(&o)
 				e, err := Open(o, testLog(t))
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				seeds := []string{web.URL("b.test", "/")}
 				for _, path := range all {
 					seeds = append(seeds, web.URL("a.test", path))
@@ -366,9 +346,8 @@ func TestNextRequestWhileLinksAreRead(t *testing.T) {
 							uncommitted++
 						}
 					})
-				if err != nil || uncommitted != test.while {
-					t.Errorf("%d requests are not settled (%v), want %d", uncommitted, err, test.while)
-				}
+				assert.True(t, err == nil && uncommitted == test.while, "%d requests are not settled (%v), want %d",
+					uncommitted, err, test.while)
 				switch {
 				case test.stops && test.released:
 					time.AfterFunc(o.ShutdownGrace/2, release)
@@ -379,9 +358,7 @@ func TestNextRequestWhileLinksAreRead(t *testing.T) {
 				stop()
 				release()
 				checkPolite(t, web.Requests(), o.Frontier.Politeness.Delay)
-				if r := web.Requests().Repeats(); len(r) > 0 {
-					t.Errorf("requested more than once: %v", r)
-				}
+				assert.AtMost(t, len(web.Requests().Repeats()), 0, "requested more than once")
 				checkLogged(t, o.DataDir, web.Requests())
 				fetched := func() (n int) {
 					for _, outcome := range stored(t, o.DataDir) {
@@ -391,14 +368,10 @@ func TestNextRequestWhileLinksAreRead(t *testing.T) {
 					}
 					return n
 				}
-				if n := fetched(); n != test.fetched {
-					t.Errorf("%d pages are fetched, want %d", n, test.fetched)
-				}
+				assert.Equal(t, fetched(), test.fetched, "pages are fetched")
 				if test.stops {
 					crawl(t, o)
-					if n := fetched(); n != len(all) {
-						t.Errorf("the next process leaves %d pages fetched, want %d", n, len(all))
-					}
+					assert.Equal(t, fetched(), len(all), "the next process leaves pages fetched")
 				}
 			})
 		})

@@ -2,7 +2,6 @@ package crawl
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/remote"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/memnet"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -45,9 +45,7 @@ func withClientOptions(t *testing.T, set func(*Options), test func(t *testing.T,
 		time.Sleep(time.Millisecond)
 		test(t, r)
 		r.end()
-		if log := web.Requests(); len(log) > 0 {
-			t.Errorf("%s%s was requested", log[0].Host, log[0].Path)
-		}
+		assert.AtMost(t, len(web.Requests()), 0, "was requested")
 	})
 }
 
@@ -64,9 +62,7 @@ func (r *clientRun) discover(urls ...string) []PutResult {
 // known puts a URL that is due at a time.
 func (r *clientRun) known(url string, due time.Time) {
 	r.t.Helper()
-	if got := r.put(Put{URL: parse(r.t, url), Known: true, Due: due}); got[0] != PutAccepted {
-		r.t.Errorf("a put of %s is %s", url, got[0])
-	}
+	assert.Equal(r.t, r.put(Put{URL: parse(r.t, url), Known: true, Due: due})[0], PutAccepted, "a put of", url)
 }
 
 func (r *clientRun) put(puts ...Put) []PutResult {
@@ -95,9 +91,7 @@ func (r *clientRun) get(request remote.Request) []string {
 // expect checks what is leased now, in its order.
 func (r *clientRun) expect(request remote.Request, want ...string) {
 	r.t.Helper()
-	if got := r.get(request); !slices.Equal(got, want) {
-		r.t.Errorf("leased %v, want %v", got, want)
-	}
+	assert.Slice(r.t, r.get(request), want, "leased")
 }
 
 // TestPutResults: each put has its result, in the order of the puts; of equal discoveries the first
@@ -115,9 +109,7 @@ func TestPutResults(t *testing.T) {
 		)
 		want := []PutResult{PutAccepted, PutAccepted, PutKnown, PutInvalid, PutAccepted, PutKnown, PutAccepted,
 			PutAccepted}
-		if !slices.Equal(got, want) {
-			t.Errorf("the results are %v, want %v", got, want)
-		}
+		assert.Slice(t, got, want, "the results")
 		if got := r.discover("http://b.test/1", "http://c.test/"); got[0] != PutKnown || got[1] != PutAccepted {
 			t.Errorf("the results are %v, want known and accepted", got)
 		}
@@ -148,9 +140,7 @@ func TestHeldURLIsNoSlowHost(t *testing.T) {
 					time.Sleep(50 * time.Second)
 					end(r, &l)
 					time.Sleep(1100 * time.Millisecond) // the delay
-					if got := r.get(remote.Request{N: 1}); len(got) != 1 {
-						t.Errorf("%d URLs after the delay of a second, want 1", len(got))
-					}
+					assert.Equal(t, len(r.get(remote.Request{N: 1})), 1, "URLs after the delay of a second")
 				})
 		})
 	}
@@ -167,9 +157,7 @@ func TestPutLarge(t *testing.T) {
 		}
 		known := make(map[string]bool)
 		for i, result := range r.discover(urls...) {
-			if (result == PutKnown) != known[urls[i]] {
-				t.Fatalf("the result of the %d-th is %s", i, result)
-			}
+			must.True(t, (result == PutKnown) == known[urls[i]], "the result of the %d-th is %s", i, result)
 			known[urls[i]] = true
 		}
 	})
@@ -232,9 +220,7 @@ func TestPutKnown(t *testing.T) {
 		},
 		"a discovery of a completed one": func(t *testing.T, r *clientRun) {
 			r.known(u, time.Time{})
-			if got := r.discover(u); got[0] != PutKnown {
-				t.Errorf("it is %s", got[0])
-			}
+			assert.Equal(t, r.discover(u)[0], PutKnown)
 			r.expect(remote.Request{Wait: time.Hour})
 		},
 	} {
@@ -262,9 +248,8 @@ func TestPutMetadata(t *testing.T) {
 		} {
 			r.put(step.put)
 			leases, err := r.Lease(t.Context(), remote.Request{Fetcher: "x", N: 1, Wait: 2 * time.Minute})
-			if err != nil || len(leases) != 1 || fmt.Sprint(leases[0].Metadata) != step.want {
-				t.Fatalf("step %d: leased %+v, %v, want metadata %s", i, leases, err, step.want)
-			}
+			must.True(t, err == nil && len(leases) == 1 && fmt.Sprint(leases[0].Metadata) == step.want,
+				"step %d: leased %+v, %v, want metadata %s", i, leases, err, step.want)
 		}
 	})
 }
@@ -277,20 +262,14 @@ func TestPutEndsLease(t *testing.T) {
 		r.discover("http://a.test/1", "http://a.test/2", "http://a.test/3")
 		request := remote.Request{Fetcher: "x", N: 10, PerHost: 1, Visibility: time.Hour}
 		first := r.lease(request)
-		if len(first) != 1 {
-			t.Fatalf("%d leases, want 1", len(first))
-		}
+		must.True(t, len(first) == 1, "%d leases, want 1", len(first))
 		r.expect(remote.Request{PerHost: 1, Wait: time.Minute})
-		if got := r.put(Put{URL: first[0].URL, Known: true, Fetcher: "another"}); got[0] != PutAccepted {
-			t.Errorf("the put is %s", got[0])
-		}
+		assert.Equal(t, r.put(Put{URL: first[0].URL, Known: true, Fetcher: "another"})[0], PutAccepted, "the put")
 		ended := time.Now()
 		r.report(remote.Report{Fetcher: "x", ID: first[0].ID, Status: 200}, remote.Late)
 		r.expect(remote.Request{PerHost: 1, Wait: 900 * time.Millisecond})
 		r.expect(remote.Request{PerHost: 1, Wait: time.Minute}, "http://a.test/2")
-		if gap := time.Since(ended); gap != time.Second {
-			t.Errorf("the next lease came %v after the put, want a second", gap)
-		}
+		assert.Equal(t, time.Since(ended), time.Second, "the next lease came after the put")
 	})
 }
 
@@ -310,9 +289,7 @@ func TestBatches(t *testing.T) {
 		r.expect(remote.Request{Host: "a.test", PerHost: 4})
 		r.expect(remote.Request{Hosts: 1, PerHost: 1}, "http://b.test/0")
 		r.expect(remote.Request{Host: "a.test", PerHost: 4, Wait: time.Minute}, urls[2:4]...) // four are in flight
-		if d := time.Since(start); d != time.Second {
-			t.Errorf("the second batch came after %v, want a second", d)
-		}
+		assert.Equal(t, time.Since(start), time.Second, "the second batch came after")
 		time.Sleep(5 * time.Second)
 		r.expect(remote.Request{Host: "a.test", PerHost: 4})
 		r.known(urls[0], time.Time{})
@@ -358,9 +335,7 @@ func TestPutTogether(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if n := r.store.Counters().URLs; n != 301 {
-			t.Errorf("%d URLs, want 301", n)
-		}
+		assert.Equal(t, r.store.Counters().URLs, 301, "URLs")
 	})
 }
 
@@ -371,14 +346,10 @@ func TestIgnoreRobotsNeedsFetchers(t *testing.T) {
 	withClient(t, func(t *testing.T, r *clientRun) {
 		o := r.o
 		o.Workers = 1
-		if err := o.Validate(); err == nil {
-			t.Error("a worker that ignores robots.txt is accepted")
-		}
+		assert.True(t, o.Validate() != nil, "a worker that ignores robots.txt is accepted")
 		live := r.o.Live()
 		live.Workers = 1
-		if err := r.Change(t.Context(), live); err == nil {
-			t.Error("a worker that ignores robots.txt is accepted later")
-		}
+		assert.True(t, r.Change(t.Context(), live) != nil, "a worker that ignores robots.txt is accepted later")
 	})
 }
 
@@ -393,18 +364,15 @@ func TestPutHoldsURL(t *testing.T) {
 		m := r.mailbox.Load()
 		groups, err := r.groupPuts(m, []Put{{URL: parse(t, u), Known: true, Due: time.Now().Add(-time.Hour)}},
 			make([]PutResult, 1))
-		if err != nil || len(groups) != 1 {
-			t.Fatalf("%d groups, %v", len(groups), err)
-		}
+		must.True(t, err == nil && len(groups) == 1, "%d groups, %v", len(groups), err)
 		wait := &leaseWait{request: remote.Request{Fetcher: "x", N: 5, PerHost: 5, Visibility: time.Hour},
 			done: make(chan struct{})}
 		err = m.call(t.Context(), func(d *dispatcher) {
 			d.takePuts(groups[0])
 			d.lend(wait)
 		})
-		if err != nil || len(wait.given) != 1 || wait.given[0].remote.URL != v {
-			t.Fatalf("%d leases before the commit, %v, want that of %s", len(wait.given), err, v)
-		}
+		must.True(t, err == nil && len(wait.given) == 1 && wait.given[0].remote.URL == v,
+			"%d leases before the commit, %v, want that of %s", len(wait.given), err, v)
 		must.Do(t, <-groups[0].done)
 		r.expect(remote.Request{Wait: time.Minute}, u)
 	})

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/amble-crawler/amble/internal/engine/remote"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/memnet"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -165,9 +166,7 @@ func (m *putModel) SetAll(rt *rapid.T) {
 		m.active = rapid.Bool().Draw(rt, "active")
 		err = m.r.SetActive(m.t.Context(), m.active)
 	}
-	if err != nil {
-		rt.Fatal(err)
-	}
+	must.Do(rt, err)
 }
 
 // Get takes leases, and checks each.
@@ -212,13 +211,9 @@ func (m *putModel) get(rt *rapid.T, request remote.Request) []remote.Lease {
 				n++
 			}
 		}
-		if n > request.PerHost {
-			rt.Fatalf("%d URLs of %s are leased, want %d at most", n, host, request.PerHost)
-		}
+		must.True(rt, n <= request.PerHost, "%d URLs of %s are leased, want %d at most", n, host, request.PerHost)
 	}
-	if request.Hosts > 0 && len(got) > request.Hosts {
-		rt.Fatalf("%d hosts, want %d at most", len(got), request.Hosts)
-	}
+	must.True(rt, request.Hosts <= 0 || len(got) <= request.Hosts, "%d hosts, want %d at most", len(got), request.Hosts)
 	return leases
 }
 
@@ -298,19 +293,14 @@ func (m *putModel) finish(rt *rapid.T) {
 			m.r.put(Put{URL: l.URL, Known: true})
 		}
 	}
-	if took := time.Since(start); took > longestHeld {
-		rt.Errorf("the rest took %v", took)
-	}
+	assert.AtMost(rt, time.Since(start), longestHeld, "the rest took")
 	for url, u := range m.urls {
 		stats.Completed++
 		s, err := m.r.URLStatus(m.t.Context(), parse(m.t, url))
-		if err != nil || !s.Completed || fmt.Sprint(s.Metadata) != u.metadata {
-			rt.Errorf("%s is %+v, %v; want it completed, with metadata %s", url, s, err, u.metadata)
-		}
+		assert.True(rt, err == nil && s.Completed && fmt.Sprint(s.Metadata) == u.metadata,
+			"%s is %+v, %v; want it completed, with metadata %s", url, s, err, u.metadata)
 	}
-	if got, err := m.r.QueueStats(m.t.Context(), ""); err != nil || got != stats {
-		rt.Errorf("the numbers are %+v, %v, want %+v", got, err, stats)
-	}
+	assert.Returns(m.r.QueueStats(m.t.Context(), ""))(rt, stats, "the numbers")
 }
 
 // TestHeavyPutModel puts, leases and sets at random, with restarts and kills between, and compares all of

@@ -1,7 +1,6 @@
 package crawl
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/engine/inspect"
 	"github.com/amble-crawler/amble/internal/engine/remote"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage"
@@ -50,9 +50,7 @@ func TestHeavyQueueSettings(t *testing.T) {
 			between()
 			r.expect(wait(time.Minute))
 			r.set("a.test", func(s *QueueSettings) {
-				if s.BlockedUntil.IsZero() {
-					t.Error("the block is not in the settings")
-				}
+				assert.True(t, !s.BlockedUntil.IsZero(), "the block is not in the settings")
 				s.BlockedUntil = time.Time{}
 			})
 			r.expect(one, urls[0])
@@ -80,9 +78,7 @@ func TestHeavyQueueSettings(t *testing.T) {
 			r.known(urls[0], time.Time{})
 			start := time.Now()
 			r.expect(wait(time.Minute), urls[1])
-			if d := time.Since(start); d != 500*time.Millisecond {
-				t.Errorf("the next one came after %v", d)
-			}
+			assert.Equal(t, time.Since(start), 500*time.Millisecond, "the next one came after")
 		},
 		"no delay, and that of the crawl again": func(t *testing.T, r *clientRun, between func()) {
 			r.set("a.test", func(s *QueueSettings) { s.Delay = duration(0) })
@@ -92,9 +88,7 @@ func TestHeavyQueueSettings(t *testing.T) {
 				r.known(urls[i], time.Time{})
 			}
 			r.set("a.test", func(s *QueueSettings) {
-				if s.Delay == nil || *s.Delay != 0 {
-					t.Errorf("the delay in the settings is %v", s.Delay)
-				}
+				assert.True(t, s.Delay != nil && *s.Delay == 0, "the delay in the settings is %v", s.Delay)
 				s.Delay = nil
 			})
 			r.expect(one)
@@ -122,9 +116,8 @@ func TestHeavyQueueSettings(t *testing.T) {
 			})
 			between()
 			s, err := r.Queue("a.test")
-			if err != nil || s.BlockedUntil.IsZero() || s.Delay == nil || *s.Delay != time.Minute || s.Limit != 7 {
-				t.Errorf("the settings are %+v, %v", s, err)
-			}
+			assert.True(t, err == nil && !s.BlockedUntil.IsZero() && s.Delay != nil && *s.Delay == time.Minute &&
+				s.Limit == 7, "the settings are %+v, %v", s, err)
 			r.expect(wait(time.Minute))
 			r.expect(wait(time.Hour), urls[0])
 			r.known(urls[0], time.Time{})
@@ -149,9 +142,7 @@ func TestHeavyQueueSettings(t *testing.T) {
 			}
 			between()
 			r.expect(wait(time.Minute))
-			if got := r.discover("http://b.test/"); got[0] != PutAccepted {
-				t.Errorf("a put is %s", got[0])
-			}
+			assert.Equal(t, r.discover("http://b.test/")[0], PutAccepted, "a put")
 			if err := r.SetActive(t.Context(), true); err != nil || !r.Active() {
 				t.Fatalf("active: %v, %v", r.Active(), err)
 			}
@@ -176,17 +167,11 @@ func TestQueueSettingsUnknown(t *testing.T) {
 	t.Parallel()
 	withClient(t, func(t *testing.T, r *clientRun) {
 		set := func() error { return r.SetQueue(t.Context(), "a.test", func(s *QueueSettings) { s.Limit = 1 }) }
-		if err := set(); !errors.Is(err, inspect.ErrUnknown) {
-			t.Errorf("settings of an unknown host: %v", err)
-		}
+		assert.Is(t, set(), inspect.ErrUnknown, "settings of an unknown host")
 		r.discover("http://a.test/")
-		if err := set(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, set())
 		must.Get(r.Delete(t.Context(), Deletion{Host: "a.test"}))(t)
-		if err := set(); !errors.Is(err, inspect.ErrUnknown) {
-			t.Errorf("settings of a deleted host: %v", err)
-		}
+		assert.Is(t, set(), inspect.ErrUnknown, "settings of a deleted host")
 	})
 }
 
@@ -229,40 +214,33 @@ func TestQueueLists(t *testing.T) {
 			var got []string
 			err := r.ListURLs(t.Context(), test.q, func(u weburl.URL, s URLStatus) error {
 				got = append(got, u.RequestURI()[1:])
-				if u.String() == "http://h000.test/b" != (len(s.Metadata) == 1) {
-					t.Errorf("%s has metadata %v", u, s.Metadata)
-				}
+				assert.Equal(t, u.String() == "http://h000.test/b", (len(s.Metadata) == 1), u, "has metadata",
+					s.Metadata)
 				return nil
 			})
-			if err != nil || strings.Join(got, " ") != test.want {
-				t.Errorf("%+v: %v, %v, want %s", test.q, got, err, test.want)
-			}
+			assert.True(t, err == nil && strings.Join(got, " ") == test.want, "%+v: %v, %v, want %s", test.q, got, err,
+				test.want)
 		}
 		for q, want := range map[URLQuery]uint64{
 			{}: 1200, {Filter: "/A"}: 600, {Host: "h000.test"}: 2, {Host: "none.test"}: 0,
 			{Host: "h000.test", Filter: "B", IgnoreCase: true}: 1,
 		} {
-			if got, err := r.CountURLs(t.Context(), q); err != nil || got != want {
-				t.Errorf("%+v: %d, %v, want %d", q, got, err, want)
-			}
+			assert.Returns(r.CountURLs(t.Context(), q))(t, want, q)
 		}
 		for u, want := range map[string]URLStatus{
 			"http://h000.test/b": {Due: due, Metadata: storage.Metadata{"k": {"v"}}},
 			"http://h001.test/A": {Completed: true},
 		} {
 			got, err := r.URLStatus(t.Context(), parse(t, u))
-			if err != nil || got.Created.IsZero() || got.Completed != want.Completed || !got.Due.Equal(want.Due) ||
-				len(got.Metadata) != len(want.Metadata) {
-				t.Errorf("%s: %+v, %v, want %+v", u, got, err, want)
-			}
+			assert.True(t, err == nil && !got.Created.IsZero() && got.Completed == want.Completed &&
+				got.Due.Equal(want.Due) && len(got.Metadata) == len(want.Metadata), "%s: %+v, %v, want %+v", u, got,
+				err, want)
 		}
 		if got, err := r.URLStatus(t.Context(), parse(t, "http://h002.test/b")); err != nil || got.Completed ||
 			!got.Due.Equal(got.Created) {
 			t.Errorf("a discovery: %+v, %v", got, err)
 		}
-		if _, err := r.URLStatus(t.Context(), parse(t, "http://h000.test/c")); !errors.Is(err, inspect.ErrUnknown) {
-			t.Errorf("an unknown URL: %v", err)
-		}
+		assert.Fails(r.URLStatus(t.Context(), parse(t, "http://h000.test/c")))(t, inspect.ErrUnknown, "an unknown URL")
 	})
 }
 
@@ -272,9 +250,7 @@ func TestQueueStats(t *testing.T) {
 	withClient(t, func(t *testing.T, r *clientRun) {
 		check := func(host string, want QueueStats) {
 			t.Helper()
-			if got, err := r.QueueStats(t.Context(), host); err != nil || got != want {
-				t.Errorf("%q: %+v, %v, want %+v", host, got, err, want)
-			}
+			assert.Returns(r.QueueStats(t.Context(), host))(t, want, host)
 		}
 		check("", QueueStats{})
 		r.discover("http://a.test/1", "http://a.test/2", "http://b.test/1")
@@ -289,9 +265,7 @@ func TestQueueStats(t *testing.T) {
 		}
 		time.Sleep(2 * time.Second)
 		check("a.test", QueueStats{Queued: 2, Queues: 1, ActiveQueues: 1})
-		if n, err := r.Delete(t.Context(), Deletion{Host: "a.test"}); err != nil || n != 2 {
-			t.Errorf("%d URLs deleted, %v", n, err)
-		}
+		assert.Returns(r.Delete(t.Context(), Deletion{Host: "a.test"}))(t, 2, "URLs deleted")
 		check("", QueueStats{Completed: 1, Queues: 1})
 	})
 }
@@ -319,9 +293,7 @@ func TestQueueKeys(t *testing.T) {
 					}
 					more = len(page) > 0
 				}
-				if !slices.Equal(got, queues) {
-					t.Errorf("%s: the queues are %q, want %q", when, got, queues)
-				}
+				assert.Slice(t, got, queues, when, "the queues")
 			}
 		}
 		put("http://a.test/1", "")
@@ -349,9 +321,7 @@ func TestQueueKeys(t *testing.T) {
 		}
 		want := map[string]string{"a.test": "a.test", "www.one.test": "one.test", "one.test": "one.test",
 			"x.test": long, "blog.one.test": "one.test"}
-		if !maps.Equal(keys, want) {
-			t.Errorf("leased with the keys %q, want %q", keys, want)
-		}
+		assert.True(t, maps.Equal(keys, want), "leased with the keys %q, want %q", keys, want)
 		r.kill()
 		put("http://x.test/", "192.0.2.1") // it is known, and its host moves
 		put("http://www.one.test/2", "")
@@ -376,8 +346,6 @@ func TestLastQueueKey(t *testing.T) {
 	withClientOptions(t, func(*Options) {}, func(t *testing.T, r *clientRun) {
 		u := parse(t, "http://a.test/1")
 		r.put(Put{URL: u, Key: "a queue"}, Put{URL: u, Key: "a.test"})
-		if l := r.lease(remote.Request{Fetcher: "client", N: 1})[0]; l.Key != "a.test" {
-			t.Errorf("it is in the queue %q", l.Key)
-		}
+		assert.Equal(t, r.lease(remote.Request{Fetcher: "client", N: 1})[0].Key, "a.test", "it is in the queue")
 	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/sweep"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
@@ -55,14 +56,10 @@ func TestDeniedURLsAreCheckedAgain(t *testing.T) {
 			got = append(got, r.Path)
 		}
 		for _, want := range []string{"/closed/1", "/closed/2", "/open/y"} {
-			if !slices.Contains(got, want) {
-				t.Errorf("%s was not fetched", want)
-			}
+			assert.True(t, slices.Contains(got, want), "%s was not fetched", want)
 		}
 		for _, never := range []string{"/private/1", "/open/z"} {
-			if slices.Contains(got, never) {
-				t.Errorf("%s was fetched", never)
-			}
+			assert.True(t, !slices.Contains(got, never), "%s was fetched", never)
 		}
 		if marks, err := e.store.Marks(sweep.MarkRecheck); err != nil || len(marks) > 0 {
 			t.Errorf("marks %v are left (%v)", marks, err)
@@ -93,8 +90,7 @@ func TestSweepMarkOfASecond(t *testing.T) {
 		if err := q.take(&test.step, &b); err != nil || !reflect.DeepEqual(b.rows.Marks, test.marks) {
 			t.Errorf("%s: the marks are %v (%v), want %v", name, b.rows.Marks, err, test.marks)
 		}
-		if goesOn := slices.Contains(q.waiting, test.step.Sweep); goesOn == test.step.End || q.waiting[0] != second {
-			t.Errorf("%s: the next sweeps are %v", name, q.waiting)
-		}
+		assert.True(t, slices.Contains(q.waiting, test.step.Sweep) != test.step.End && q.waiting[0] == second,
+			"%s: the next sweeps are %v", name, q.waiting)
 	}
 }

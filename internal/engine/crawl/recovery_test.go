@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/system/boot"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage/starts"
@@ -27,9 +28,8 @@ func TestRetryAfterWithoutACommit(t *testing.T) {
 		ledger, err := os.ReadFile(filepath.Join(o.DataDir, starts.FileName))
 		// rounded up
 		lines := bytes.Count(ledger, []byte(" a.test 1000\n")) + bytes.Count(ledger, []byte(" a.test 1001\n"))
-		if err != nil || lines != 1 {
-			t.Errorf("the ledger does not say that a.test requested a second: %q (%v)", ledger, err)
-		}
+		assert.True(t, err == nil && lines == 1, "the ledger does not say that a.test requested a second: %q (%v)",
+			ledger, err)
 
 		time.Sleep(time.Until(lastOf(web).Add(1100 * time.Millisecond))) // it is over
 		waited := leaveWait(t, o.DataDir, starts.Wait{Host: "a.test", At: time.Now(), Wait: 1500 * time.Millisecond})

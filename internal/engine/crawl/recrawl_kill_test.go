@@ -11,6 +11,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/requestlog"
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/rules/recrawl"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -41,10 +42,8 @@ func killRecrawls(t *testing.T, kills int) {
 	})
 	before, recrawled, kept := map[string]storage.Outcome{}, 0, 0
 	for kill := 0; kill < kills || recrawled < hosts*each || kept < hosts*each; kill++ {
-		if kill == kills+30 {
-			t.Fatalf("after %d kills %d recrawls were made, and %d pages not due were left alone", kill,
-				recrawled, kept)
-		}
+		must.True(t, kill != kills+30, "after %d kills %d recrawls were made, and %d pages not due were left alone",
+			kill, recrawled, kept)
 		began, served := time.Now(), web.Served()
 		child, done := startChild(t, dir)
 		if kill%2 == 1 { // its life begins with its first request, however slow its start is
@@ -130,11 +129,8 @@ func checkPlan(t *testing.T, o Options, all map[string]storage.Outcome) {
 		if isPlanned {
 			planned++
 		}
-		if outcome.State == storage.Fetched && isPlanned == outcome.Due.IsZero() {
-			t.Errorf("%s: planned %t, due at %v", u, isPlanned, outcome.Due)
-		}
+		assert.True(t, outcome.State != storage.Fetched || isPlanned != outcome.Due.IsZero(),
+			"%s: planned %t, due at %v", u, isPlanned, outcome.Due)
 	}
-	if e.plan.Pages() != planned {
-		t.Errorf("%d pages are on the plan, %d on disk have a recrawl to come", e.plan.Pages(), planned)
-	}
+	assert.Equal(t, e.plan.Pages(), planned, "pages are on the plan on disk have a recrawl to come")
 }

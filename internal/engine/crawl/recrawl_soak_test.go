@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/rules/recrawl"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
@@ -85,9 +86,8 @@ func TestSoakFreshness(t *testing.T) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
 			t.Parallel()
 			measured, foretold := spedUp(t, seed)
-			if math.Abs(measured-foretold) > spedTolerance {
-				t.Errorf("the copies are fresh for %.3f of the time, foretold were %.3f", measured, foretold)
-			}
+			assert.AtMost(t, math.Abs(measured-foretold), spedTolerance, "the copies are fresh for", measured,
+				"of the time, foretold were", foretold)
 		})
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"math"
 	"net/http"
 	"net/url"
-	"reflect"
 	"regexp"
 	"strings"
 	"sync"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/rules/recrawl"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/memnet"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -116,9 +116,7 @@ func TestRecrawls(t *testing.T) {
 				seen = seen[:oldest] // its text was not kept before it changed
 			}
 			for _, o := range seen {
-				if o.Change != want {
-					t.Errorf("%s: observed %+v, want changes to be %d", path, seen, want)
-				}
+				assert.Equal(t, o.Change, want, path, "observed", seen)
 			}
 		}
 		checkChanges(t, o, wanted)
@@ -130,9 +128,8 @@ func TestRecrawls(t *testing.T) {
 			!got.Due.After(got.At) || got.Digest == 0 {
 			t.Errorf("a page that is gone: %+v", got)
 		}
-		if n := web.ServedBy("a.test"); int(n) > seconds*15/2 {
-			t.Errorf("%d requests in %d seconds for six pages, each second at most", n, seconds)
-		}
+		assert.AtMost(t, int(web.ServedBy("a.test")), seconds*15/2, "requests in", seconds,
+			"seconds for six pages, each second at most")
 	})
 }
 
@@ -159,9 +156,7 @@ func checkChanges(t *testing.T, o Options, wanted map[string]recrawl.Change) {
 			before = cmp.Or(l.Digest, before) // a 304 has none
 		}
 	}
-	if compared < 8 {
-		t.Errorf("only %d lines of recrawls", compared)
-	}
+	assert.AtLeast(t, compared, 8, "only lines of recrawls")
 }
 
 // TestRestartKeepsTheSchedule: the end of a process, and the start of another, change nobody's time.
@@ -185,14 +180,10 @@ func TestRestartKeepsTheSchedule(t *testing.T) {
 			t.Fatalf("%d of %d pages have a recrawl to come, want 6: %+v", n, len(before), before)
 		}
 		e := must.Get(Open(o, testLog(t)))(t)
-		if e.plan.Pages() != len(before) {
-			t.Errorf("%d pages are on the plan after a restart, there are %d", e.plan.Pages(), len(before))
-		}
+		assert.Equal(t, e.plan.Pages(), len(before), "pages are on the plan after a restart, there")
 		must.Do(t, e.Close())
 		must.Get(crawlFor(t, o, time.Second, web.URL("a.test", "/")))(t)
-		if after := lastOutcomes(t, o.DataDir); !reflect.DeepEqual(before, after) {
-			t.Errorf("before\n%+v, after a restart\n%+v", before, after)
-		}
+		assert.Deep(t, before, lastOutcomes(t, o.DataDir), "before after a restart")
 	})
 }
 
@@ -206,9 +197,7 @@ func TestAdoption(t *testing.T) {
 		o.Recrawl, o.ExitWhenDone = nil, true
 		must.Get(crawlFor(t, o, 10*time.Second, web.URL("a.test", "/")))(t)
 		for path, got := range lastOutcomes(t, o.DataDir) {
-			if !got.Due.IsZero() || got.History != (recrawl.History{}) {
-				t.Errorf("%s is planned: %+v", path, got)
-			}
+			assert.True(t, got.Due.IsZero() && got.History == (recrawl.History{}), "%s is planned: %+v", path, got)
 		}
 		o.Recrawl, o.ExitWhenDone = plan, false
 		must.Get(crawlFor(t, o, 3*time.Second, web.URL("a.test", "/")))(t)
@@ -246,13 +235,10 @@ func TestNotice(t *testing.T) {
 			Policy: recrawl.Fixed, Interval: time.Second, Min: time.Second, Max: time.Second}}
 		must.Get(crawlFor(t, o, 5*time.Second, web.URL("a.test", "/")))(t)
 		got := lastOutcomes(t, o.DataDir)["/page"]
-		if lists.Load() < 3 || visits.Load() != 1 {
-			t.Errorf("the sitemap was read %d times, the page %d times; within an hour half of its wait has to pass",
-				lists.Load(), visits.Load())
-		}
-		if !recrawl.History(got.History).Noticed() {
-			t.Errorf("the notice is not noted: %+v", got)
-		}
+		assert.True(t, lists.Load() >= 3 && visits.Load() == 1,
+			"the sitemap was read %d times, the page %d times; within an hour half of its wait has to pass",
+			lists.Load(), visits.Load())
+		assert.True(t, recrawl.History(got.History).Noticed(), "the notice is not noted: %+v", got)
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/remote"
 	"github.com/amble-crawler/amble/internal/engine/requestlog"
 	"github.com/amble-crawler/amble/internal/records/digest"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/memnet"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -67,9 +68,7 @@ func startRemoteWith(t testing.TB, o Options, prepare func(*Engine), seeds ...st
 func (r *remoteRun) wait() {
 	r.t.Helper()
 	<-r.ended
-	if err := errors.Join(r.err, r.Close()); err != nil {
-		r.t.Error(err)
-	}
+	assert.NoError(r.t, errors.Join(r.err, r.Close()))
 	r.stop()
 }
 
@@ -92,9 +91,7 @@ func (r *remoteRun) lease(request remote.Request) []remote.Lease {
 			time.Sleep(time.Millisecond)
 			continue
 		}
-		if err != nil {
-			r.t.Fatal(err)
-		}
+		must.Do(r.t, err)
 		return leases
 	}
 }
@@ -103,9 +100,7 @@ func (r *remoteRun) lease(request remote.Request) []remote.Lease {
 func (r *remoteRun) report(report remote.Report, want remote.Result) {
 	r.t.Helper()
 	results := must.Get(r.Report(r.t.Context(), []remote.Report{report}))(r.t)
-	if results[0] != want {
-		r.t.Errorf("the report of %s: %s, want %s", report.ID, results[0], want)
-	}
+	assert.Equal(r.t, results[0], want, "the report of", report.ID)
 }
 
 // testFetcher fetches what it leases from a web.
@@ -194,9 +189,7 @@ func (f *testFetcher) work(r *remoteRun, request remote.Request) {
 		}
 		wg.Wait()
 		results, err := r.Report(r.t.Context(), reports)
-		if err != nil && !errors.Is(err, ErrNotRunning) {
-			r.t.Error(err)
-		}
+		assert.True(r.t, err == nil || errors.Is(err, ErrNotRunning), "%v", err)
 		for i, result := range results {
 			if result != remote.Accepted {
 				r.t.Errorf("%s: %s", leases[i].URL, result)
@@ -230,28 +223,20 @@ func TestRemoteFetchers(t *testing.T) {
 		wg.Wait()
 		log := web.Requests()
 		checkPolite(t, log, time.Second)
-		if n := len(log.Pages()); n != 21+12+31 {
-			t.Errorf("%d pages, want 64", n)
-		}
-		if repeats := log.Repeats(); len(repeats) > 0 {
-			t.Errorf("requested more than once: %v", repeats)
-		}
+		assert.Equal(t, len(log.Pages()), 21+12+31, "pages")
+		assert.AtMost(t, len(log.Repeats()), 0, "requested more than once")
 		for _, q := range log.Host("a.test").Path("/secret/a") {
 			t.Errorf("%s%s was requested", q.Host, q.Path)
 		}
 		states := stored(t, o.DataDir)
 		want := map[string]storage.State{"/secret/a": storage.Denied, "/ac": storage.Fetched}
 		for path, state := range want {
-			if got := states[web.URL("a.test", path)].State; got != state {
-				t.Errorf("a.test%s is %s, want %s", path, got, state)
-			}
+			assert.Equal(t, states[web.URL("a.test", path)].State, state, "a.test", path)
 		}
 		for path, state := range map[string]storage.State{
 			"/aa": storage.Redirected, "/moved": storage.Fetched, "/ab": storage.Failed,
 		} {
-			if got := states[web.URL("b.test", path)].State; got != state {
-				t.Errorf("b.test%s is %s, want %s", path, got, state)
-			}
+			assert.Equal(t, states[web.URL("b.test", path)].State, state, "b.test", path)
 		}
 		checkOutput(t, o)
 		checkAudit(t, o)
@@ -271,13 +256,9 @@ func TestLeaseRunsOut(t *testing.T) {
 		o.Frontier.Politeness.Delay = 5 * time.Second
 		r := startRemote(t, o, web.URL("a.test", "/"))
 		first := r.lease(remote.Request{Fetcher: "hangs", N: 3, Visibility: time.Minute})
-		if len(first) != 1 {
-			t.Fatalf("%d leases, want 1", len(first))
-		}
+		must.True(t, len(first) == 1, "%d leases, want 1", len(first))
 		none, err := r.Lease(t.Context(), remote.Request{Fetcher: "b", N: 1, Wait: 59 * time.Second})
-		if len(none) > 0 || err != nil {
-			t.Fatalf("leased %v, %v while the host has a request in flight", none, err)
-		}
+		must.True(t, len(none) == 0 && err == nil, "leased %v, %v while the host has a request in flight", none, err)
 		second := r.lease(remote.Request{Fetcher: "b", N: 1})[0]
 		if gap := time.Since(first[0].Deadline); second.URL != first[0].URL || gap < 5*time.Second ||
 			gap > 6*time.Second {
@@ -289,29 +270,24 @@ func TestLeaseRunsOut(t *testing.T) {
 		r.report(remote.Report{Fetcher: "b", ID: "guessed", Status: 200}, remote.Unknown)
 		r.report(remote.Report{Fetcher: "b", ID: second.ID, Status: 42}, remote.Invalid)
 		deadlines, err := r.Extend(t.Context(), "b", []remote.ID{second.ID, first[0].ID}, time.Hour)
-		if err != nil || !deadlines[1].IsZero() || time.Until(deadlines[0]) < 59*time.Minute {
-			t.Errorf("extended to %v, %v", deadlines, err)
-		}
+		assert.True(t, err == nil && deadlines[1].IsZero() && time.Until(deadlines[0]) >= 59*time.Minute,
+			"extended to %v, %v", deadlines, err)
 		time.Sleep(30 * time.Minute)
 		r.report(remote.Report{Fetcher: "b", ID: second.ID, NotDone: true}, remote.Accepted)
 		r.report(remote.Report{Fetcher: "b", ID: second.ID, Status: 200}, remote.Late)
 		third := r.lease(remote.Request{Fetcher: "b", N: 1, Wait: time.Second})
-		if len(third) != 1 || third[0].URL != second.URL {
-			t.Fatalf("leased %v, want the URL that was given back, at once", third)
-		}
+		must.True(t, len(third) == 1 && third[0].URL == second.URL,
+			"leased %v, want the URL that was given back, at once", third)
 		f := newTestFetcher("b", web)
 		done := f.fetch(t.Context(), &third[0])
 		r.report(done, remote.Accepted)
 		r.report(done, remote.Late)
 		fetchers, err := r.Fetchers(t.Context())
-		if err != nil || len(fetchers) != 2 || fetchers[1].RanOut != 1 ||
-			fetchers[0].Reported != 1 || fetchers[0].NotDone != 1 {
-			t.Errorf("fetchers: %+v, %v", fetchers, err)
-		}
+		assert.True(t, err == nil && len(fetchers) == 2 && fetchers[1].RanOut == 1 && fetchers[0].Reported == 1 &&
+			fetchers[0].NotDone == 1, "fetchers: %+v, %v", fetchers, err)
 		must.Do(t, r.CutOff(t.Context(), "b"))
-		if _, err := r.Lease(t.Context(), remote.Request{Fetcher: "b", N: 1}); !errors.Is(err, remote.ErrCutOff) {
-			t.Errorf("a fetcher that is cut off: %v", err)
-		}
+		assert.Fails(r.Lease(t.Context(), remote.Request{Fetcher: "b", N: 1}))(t, remote.ErrCutOff,
+			"a fetcher that is cut off")
 		r.end()
 	})
 }
@@ -345,12 +321,8 @@ func TestLeaseSurvivesRestart(t *testing.T) {
 				r.report(f.fetch(t.Context(), &reported), remote.Accepted)
 				time.Sleep(time.Minute)
 				r.end()
-				if n := len(web.Requests().Host("a.test").Pages()); n != 4 {
-					t.Errorf("%d pages of a.test, want 4", n)
-				}
-				if repeats := web.Requests().Repeats(); len(repeats) > 0 {
-					t.Errorf("requested more than once: %v", repeats)
-				}
+				assert.Equal(t, len(web.Requests().Host("a.test").Pages()), 4, "pages of a.test")
+				assert.AtMost(t, len(web.Requests().Repeats()), 0, "requested more than once")
 				checkPolite(t, web.Requests(), time.Second)
 				checkOutput(t, o)
 				checkAudit(t, o)
@@ -390,9 +362,8 @@ func TestLeaseEndSurvivesKill(t *testing.T) {
 				r := startRemote(t, o)
 				r.report(remote.Report{Fetcher: "x", ID: first.ID, Status: 404}, remote.Unknown)
 				again := r.lease(remote.Request{Fetcher: "x", N: 1, Wait: time.Hour})
-				if len(again) != 1 || again[0].ID == first.ID {
-					t.Errorf("leased %v, want the URL that was given back", again)
-				}
+				assert.True(t, len(again) == 1 && again[0].ID != first.ID,
+					"leased %v, want the URL that was given back", again)
 				r.end()
 			})
 		})
@@ -422,9 +393,7 @@ func TestLeasesWithoutLookups(t *testing.T) {
 		for i := range leases {
 			of[leases[i].Host]++
 		}
-		if of["no.such.host.test"] != 2 || of["another.test"] != 1 {
-			t.Errorf("leases by host: %v", of)
-		}
+		assert.True(t, of["no.such.host.test"] == 2 && of["another.test"] == 1, "leases by host: %v", of)
 		next, never := time.Now().Add(time.Hour), time.Time{}
 		for i := range leases {
 			report := remote.Report{Fetcher: "x", ID: leases[i].ID, Status: 200, Next: &never}
@@ -441,16 +410,12 @@ func TestLeasesWithoutLookups(t *testing.T) {
 			r.report(remote.Report{Fetcher: "x", ID: leases[i].ID, Status: 404}, remote.Accepted)
 		}
 		request.Host, request.Wait = "", 59*time.Minute
-		if early := r.lease(request); len(early) > 0 {
-			t.Errorf("%s was leased before it is due", early[0].URL)
-		}
+		assert.AtMost(t, len(r.lease(request)), 0, "was leased before it is due")
 		if due := r.lease(remote.Request{Fetcher: "x", N: 10}); len(due) != 1 || due[0].Host != "another.test" {
 			t.Errorf("leased %v, want the URL that is due again", due)
 		}
 		r.end()
-		if log := web.Requests(); len(log) > 0 {
-			t.Errorf("%s%s was requested", log[0].Host, log[0].Path)
-		}
+		assert.AtMost(t, len(web.Requests()), 0, "was requested")
 	})
 }
 
@@ -463,15 +428,9 @@ func checkFetchers(t *testing.T, o Options, want ...string) {
 			got[q.Fetcher] = true
 			return nil
 		})
-	if err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, err)
 	for _, name := range want {
-		if !got[name] {
-			t.Errorf("no request of %q is in the request log: %v", name, got)
-		}
+		assert.True(t, got[name], "no request of %q is in the request log: %v", name, got)
 	}
-	if len(got) != len(want) {
-		t.Errorf("the request log names %v, want %q", got, want)
-	}
+	assert.Equal(t, len(got), len(want), "the request log names", got, want)
 }

@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/amble-crawler/amble/internal/engine/remote"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/memnet"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -70,9 +71,7 @@ func (m *leaseModel) Take(rt *rapid.T) {
 	}
 	leases := m.run.lease(request)
 	m.expire()
-	if len(leases) > request.N {
-		rt.Fatalf("%d leases, want %d at most", len(leases), request.N)
-	}
+	must.True(rt, len(leases) <= request.N, "%d leases, want %d at most", len(leases), request.N)
 	for i := range leases {
 		l := &leases[i]
 		u := m.urls[l.URL.String()]
@@ -126,9 +125,8 @@ func (m *leaseModel) ReportAgain(rt *rapid.T) {
 	}
 	l := rapid.SampledFrom(m.ended).Draw(rt, "lease")
 	results, err := m.run.Report(m.t.Context(), []remote.Report{{Fetcher: l.fetcher, ID: l.ID, Status: 404}})
-	if err != nil || results[0] != remote.Late && results[0] != remote.Unknown {
-		rt.Fatalf("%s was reported again: %v, %v", l.URL, results, err)
-	}
+	must.True(rt, err == nil && (results[0] == remote.Late || results[0] == remote.Unknown),
+		"%s was reported again: %v, %v", l.URL, results, err)
 }
 
 // Extend extends a lease that is out.
@@ -140,9 +138,7 @@ func (m *leaseModel) Extend(rt *rapid.T) {
 	}
 	by := seconds(rapid.IntRange(1, 60).Draw(rt, "by"))
 	at, err := m.run.Extend(m.t.Context(), l.fetcher, []remote.ID{l.ID}, by)
-	if err != nil || time.Until(at[0]).Round(time.Millisecond) != by {
-		rt.Fatalf("extended by %v: %v, %v", by, at, err)
-	}
+	must.True(rt, err == nil && time.Until(at[0]).Round(time.Millisecond) == by, "extended by %v: %v, %v", by, at, err)
 	l.Deadline = at[0]
 }
 
@@ -219,9 +215,7 @@ func (m *leaseModel) finish() {
 	}
 	m.run.end()
 	for text, outcome := range stored(m.t, m.o.DataDir) {
-		if outcome.State != storage.Fetched {
-			m.rt.Errorf("%s is %s: %+v", text, outcome.State, outcome)
-		}
+		assert.Equal(m.rt, outcome.State, storage.Fetched, text, outcome)
 	}
 }
 
@@ -237,9 +231,7 @@ func checkTimes(t *testing.T, n int, check func(*rapid.T)) {
 	if f := flag.Lookup("rapid.checks"); f.Value.String() == "100" {
 		must.Do(t, flag.Set(f.Name, strconv.Itoa(n)))
 		defer func() {
-			if err := flag.Set(f.Name, "100"); err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, flag.Set(f.Name, "100"))
 		}()
 	}
 	rapid.Check(struct{ rapid.TB }{t}, check)
@@ -323,15 +315,11 @@ func checkFetcherChaos(t *testing.T, hosts, pages int) {
 		seen := make(map[string]bool)
 		for _, q := range log.Pages() {
 			seen[q.Host+q.Path] = true
-			if strings.HasPrefix(q.Path, "/secret") {
-				t.Errorf("%s%s was requested", q.Host, q.Path)
-			}
+			assert.True(t, !strings.HasPrefix(q.Path, "/secret"), "%s%s was requested", q.Host, q.Path)
 		}
 		for i := range hosts {
 			for _, path := range paths("/", pages) {
-				if !seen[fmt.Sprintf("h%d.test%s", i, path)] {
-					t.Errorf("h%d.test%s was never requested", i, path)
-				}
+				assert.True(t, seen[fmt.Sprintf("h%d.test%s", i, path)], "h%d.test%s was never requested", i, path)
 			}
 		}
 	})

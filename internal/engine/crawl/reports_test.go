@@ -11,7 +11,9 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/recovery"
 	"github.com/amble-crawler/amble/internal/engine/remote"
 	"github.com/amble-crawler/amble/internal/system/boot"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/memnet"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/internal/web/fetch"
 	"github.com/amble-crawler/amble/storage"
@@ -43,20 +45,16 @@ func TestLeaseRunsOutAgainAndAgain(t *testing.T) {
 		for i := range 3 {
 			began := time.Now()
 			leases := r.lease(remote.Request{Fetcher: "x", N: 1, Wait: time.Minute, Visibility: 10 * time.Second})
-			if len(leases) != 1 || time.Since(began) > 12*time.Second {
-				t.Errorf("lease %d: %v after %v", i, leases, time.Since(began))
-			}
+			assert.True(t, len(leases) == 1 && time.Since(began) <= 12*time.Second, "lease %d: %v after %v", i, leases,
+				time.Since(began))
 		}
-		if leases := r.lease(remote.Request{Fetcher: "x", N: 1, Wait: time.Hour}); len(leases) > 0 {
-			t.Errorf("%s was leased after 3 attempts", leases[0].URL)
-		}
+		assert.AtMost(t, len(r.lease(remote.Request{Fetcher: "x", N: 1, Wait: time.Hour})), 0,
+			"was leased after 3 attempts")
 	})
-	if got.State != storage.Failed || got.Reason != storage.ReasonLeaseLost || got.Attempts != 3 || got.Note != "x" {
-		t.Errorf("its outcome is %+v", got)
-	}
-	if len(lines) != 1 || lines[0].Reason != "lease_lost" || lines[0].Note != "x" || lines[0].Attempts != 3 {
-		t.Errorf("the output is %+v, want one line with the reason and the fetcher", lines)
-	}
+	assert.True(t, got.State == storage.Failed && got.Reason == storage.ReasonLeaseLost && got.Attempts == 3 &&
+		got.Note == "x", "its outcome is %+v", got)
+	assert.True(t, len(lines) == 1 && lines[0].Reason == "lease_lost" && lines[0].Note == "x" && lines[0].Attempts == 3,
+		"the output is %+v, want one line with the reason and the fetcher", lines)
 }
 
 // TestReportTypes: a reported page of a type that fetch.content_types leaves out ends as if amble had
@@ -113,9 +111,7 @@ func TestDeathsDuringLeases(t *testing.T) {
 		die(t, o.DataDir, boot.ID(), false, start)
 		reopen(t, o)
 	}
-	if got := stored(t, o.DataDir)[u]; got.State != storage.Queued {
-		t.Errorf("its outcome is %+v", got)
-	}
+	assert.Equal(t, stored(t, o.DataDir)[u].State, storage.Queued, "its outcome")
 }
 
 // falseReports are those of fetchers that lie, and what becomes of them.
@@ -203,9 +199,8 @@ func TestLies(t *testing.T) {
 		ended := time.Time{}
 		for name, lie := range all {
 			l := r.lease(remote.Request{Fetcher: "x", N: 1, Visibility: time.Hour})
-			if len(l) != 1 || time.Since(ended) < delay {
-				t.Fatalf("before %s: %d leases %v after the last report", name, len(l), time.Since(ended))
-			}
+			must.True(t, len(l) == 1 && time.Since(ended) >= delay, "before %s: %d leases %v after the last report",
+				name, len(l), time.Since(ended))
 			truth := func() remote.Report {
 				return remote.Report{Fetcher: "x", ID: l[0].ID, Status: 200,
 					Header:  http.Header{"Content-Type": {"text/html"}},
@@ -216,18 +211,15 @@ func TestLies(t *testing.T) {
 			t.Log(name)
 			if r.report(report, lie.want); lie.want != remote.Accepted {
 				time.Sleep(delay * 2)
-				if more := r.lease(remote.Request{Fetcher: "x", N: 1, Wait: time.Second}); len(more) > 0 {
-					t.Errorf("%s: %s is leased, and a request is in flight", name, more[0].URL)
-				}
+				assert.AtMost(t, len(r.lease(remote.Request{Fetcher: "x", N: 1, Wait: time.Second})), 0, name,
+					"is leased, and a request is in flight")
 				r.report(truth(), remote.Accepted)
 			}
 			ended = time.Now()
 		}
 		r.end()
 		for u := range stored(t, o.DataDir) {
-			if !strings.HasPrefix(u, "http://a.test") {
-				t.Errorf("%s is in the frontier", u)
-			}
+			assert.True(t, strings.HasPrefix(u, "http://a.test"), "%s is in the frontier", u)
 		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/engine/requestlog"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -26,9 +27,7 @@ func logged(t testing.TB, dir string) (all []requestlog.Request) {
 			all = append(all, *r)
 			return nil
 		})
-	if err != nil || s.Lost > 0 || len(s.Damaged) > 0 {
-		t.Fatalf("%+v, %v", s, err)
-	}
+	must.True(t, err == nil && s.Lost <= 0 && len(s.Damaged) == 0, "%+v, %v", s, err)
 	return all
 }
 
@@ -44,9 +43,7 @@ func checkLogged(t testing.TB, dir string, web testweb.Log) {
 		count[fmt.Sprintf("%s%s %d", r.URL.Host(), r.URL.RequestURI(), r.Status)]--
 	}
 	maps.DeleteFunc(count, func(_ string, n int) bool { return n == 0 })
-	if len(count) > 0 {
-		t.Errorf("requests that the web has more often (less often: negative) than the log: %v", count)
-	}
+	assert.AtMost(t, len(count), 0, "requests that the web has more often (less often: negative) than the log", count)
 }
 
 // TestRequestLog: every request of a crawl is in the log, with the delay in force and why, and with
@@ -70,46 +67,38 @@ func TestRequestLog(t *testing.T) {
 		for _, r := range logged(t, o.DataDir) {
 			key := r.URL.Host() + r.URL.RequestURI()
 			seen[key]++
-			if r.Again || !r.Sent || r.Failure != 0 || r.Bytes == 0 || r.Start.After(r.End) ||
-				r.Decided.After(r.Start) || r.Process.Agent != "amble-test" ||
-				r.Address != web.Address(r.URL.Host()) {
-				t.Errorf("%+v", r)
-			}
+			assert.True(t, !r.Again && r.Sent && r.Failure == 0 && r.Bytes != 0 && !r.Start.After(r.End) &&
+				!r.Decided.After(r.Start) && r.Process.Agent == "amble-test" && r.Address == web.Address(r.URL.Host()),
+				"%+v", r)
 			wantVersion, wantLine := robots.VersionOf([]byte(rules)), 3
 			if r.URL.Host() == "c.test" {
 				wantVersion, wantLine = robots.Version{}, 0
 			}
-			if r.Policy == nil || r.Policy.Version != wantVersion {
-				t.Fatalf("%s: policy %+v, want version %s", key, r.Policy, wantVersion)
-			}
+			must.True(t, r.Policy != nil && r.Policy.Version == wantVersion, "%s: policy %+v, want version %s", key,
+				r.Policy, wantVersion)
 			if body, kept := r.Policy.Body(); kept && string(body) != rules || kept == wantVersion.IsZero() {
 				t.Errorf("%s: its robots.txt is %q", key, body)
 			}
 			if r.Kind == requestlog.Robots {
 				continue
 			}
-			if !r.Allowed || r.Line != wantLine {
-				t.Errorf("%s: allowed %t by line %d, want line %d", key, r.Allowed, r.Line, wantLine)
-			}
+			assert.True(t, r.Allowed && r.Line == wantLine, "%s: allowed %t by line %d, want line %d", key, r.Allowed,
+				r.Line, wantLine)
 			delay, why := 30*time.Millisecond, politeness.ReasonCrawlDelay
 			if r.URL.Host() == "c.test" {
 				delay, why = 20*time.Millisecond, politeness.ReasonDelay
 			}
-			if key == "a.test/aa" && r.Status == 503 && r.RetryAfter != time.Second {
-				t.Errorf("%s requested %v", key, r.RetryAfter)
-			}
+			assert.True(t, key != "a.test/aa" || r.Status != 503 || r.RetryAfter == time.Second, "%s requested %v", key,
+				r.RetryAfter)
 			if r.DelayReason == politeness.ReasonErrors {
 				delay, why = r.Delay, r.DelayReason
 			}
-			if r.Delay != delay || r.DelayReason != why {
-				t.Errorf("%s: delay %v (%s), want %v (%s)", key, r.Delay, r.DelayReason, delay, why)
-			}
+			assert.True(t, r.Delay == delay && r.DelayReason == why, "%s: delay %v (%s), want %v (%s)", key, r.Delay,
+				r.DelayReason, delay, why)
 		}
 		want := map[string]int{"a.test/robots.txt": 1, "a.test/": 1, "a.test/aa": 2, "a.test/ab": 1,
 			"c.test/robots.txt": 1, "c.test/": 1}
-		if !maps.Equal(seen, want) {
-			t.Errorf("in the log: %v, want %v", seen, want)
-		}
+		assert.True(t, maps.Equal(seen, want), "in the log: %v, want %v", seen, want)
 	})
 }
 
@@ -123,14 +112,11 @@ func TestRequestLogGaps(t *testing.T) {
 		crawl(t, o, web.URL("a.test", "/"))
 		gaps := web.Requests().Gaps()
 		all := logged(t, o.DataDir)
-		if len(gaps) != len(all)-1 {
-			t.Fatalf("%d gaps at the server, %d requests in the log", len(gaps), len(all))
-		}
+		must.True(t, len(gaps) == len(all)-1, "%d gaps at the server, %d requests in the log", len(gaps), len(all))
 		for i, g := range gaps {
 			d, exact := all[i+1].StartedAt().Sub(all[i].EndedAt())
-			if !exact || d > g.Length || d < 20*time.Millisecond {
-				t.Errorf("before %s: %v (exact: %t), at the server %v", g.After.Path, d, exact, g.Length)
-			}
+			assert.True(t, exact && d <= g.Length && d >= 20*time.Millisecond,
+				"before %s: %v (exact: %t), at the server %v", g.After.Path, d, exact, g.Length)
 		}
 	})
 }
@@ -155,9 +141,7 @@ func TestRequestLogBeforeTheNext(t *testing.T) {
 		o := testOptions(t, web)
 		o.Frontier.Politeness.Delay = 0
 		e, err := Open(o, testLog(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		begun := 0
 		e.ledger = &logFirst{e.ledger, func() {
 			if n := len(logged(t, o.DataDir)); n != begun { // one at a time
@@ -167,9 +151,7 @@ func TestRequestLogBeforeTheNext(t *testing.T) {
 		}}
 		_, err = e.Run(t.Context(), seedList(t, web.URL("a.test", "/")))
 		must.Do(t, errors.Join(err, e.Close()))
-		if n := len(web.Requests()); begun != n {
-			t.Errorf("%d requests, %d writes of the ledger", n, begun)
-		}
+		assert.Equal(t, begun, len(web.Requests()), "requests writes of the ledger")
 	})
 }
 
@@ -184,10 +166,8 @@ func TestRequestLogFailures(t *testing.T) {
 		crawl(t, o, web.URL("a.test", "/"))
 		all := logged(t, o.DataDir)
 		last := all[len(all)-1]
-		if last.URL.RequestURI() != "/cut" || last.Status != 0 || last.Failure == fetch.KindUnknown || !last.Sent ||
-			last.End.IsZero() {
-			t.Errorf("%+v", last)
-		}
+		assert.True(t, last.URL.RequestURI() == "/cut" && last.Status == 0 && last.Failure != fetch.KindUnknown &&
+			last.Sent && !last.End.IsZero(), "%+v", last)
 	})
 }
 
@@ -226,10 +206,8 @@ func TestRequestLogAfterKill(t *testing.T) {
 	for _, r := range logged(t, o.DataDir) {
 		if r.End.IsZero() {
 			open = append(open, r.URL.RequestURI())
-			if r.Kind != requestlog.Page || r.Line != 2 || r.Policy.Version.IsZero() ||
-				r.Address != web.Address("a.test") || !r.Allowed {
-				t.Errorf("%+v", r)
-			}
+			assert.True(t, r.Kind == requestlog.Page && r.Line == 2 && !r.Policy.Version.IsZero() &&
+				r.Address == web.Address("a.test") && r.Allowed, "%+v", r)
 		}
 		if r.Again {
 			again = append(again, r.URL.RequestURI())
@@ -258,8 +236,6 @@ func TestRatesCountEveryRequest(t *testing.T) {
 			len(log.Path("/ab")) != 2 || got.Pages != 2 {
 			t.Errorf("%+v; the web has seen %d requests: %v", got, len(log), log.CountByPath())
 		}
-		if got := sum.Status.Requests; got != uint64(len(log)) {
-			t.Errorf("the store has counted %d requests, the web %d", got, len(log))
-		}
+		assert.Equal(t, sum.Status.Requests, uint64(len(log)), "the store has counted requests, the web", len(log))
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/output/archive"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
@@ -86,9 +87,7 @@ func TestHeavyRequisitesKilled(t *testing.T) {
 			break
 		}
 	}
-	if killed < kills {
-		t.Errorf("the crawl was over after %d kills", killed)
-	}
+	assert.AtLeast(t, killed, kills, "the crawl was over after kills")
 	log := web.Requests()
 	checkPolite(t, log, delay)
 	checkOutput(t, o)
@@ -101,15 +100,12 @@ func TestHeavyRequisitesKilled(t *testing.T) {
 	}
 	checkStates(t, o, want)
 	for host := range maps.Keys(log.CountByPath()) {
-		if strings.HasPrefix(host, "cdn.test/no/") {
-			t.Errorf("%s is disallowed and was requested", host)
-		}
+		assert.True(t, !strings.HasPrefix(host, "cdn.test/no/"), "%s is disallowed and was requested", host)
 	}
 	for u, facts := range metadata(t, o.Archive.Dir) {
 		n := strings.Count(facts, "requisite: http")
-		if isPage := strings.HasSuffix(u, "/") || strings.Contains(u, "/p"); isPage && n != 4 {
-			t.Errorf("the archive names %d requisites of %s: %s", n, u, facts)
-		}
+		assert.True(t, !(strings.HasSuffix(u, "/") || strings.Contains(u, "/p")) || n == 4,
+			"the archive names %d requisites of %s: %s", n, u, facts)
 	}
 	t.Logf("%d requests, %d requisites waited when a process was killed", len(log), waited)
 }

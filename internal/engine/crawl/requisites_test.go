@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/modules/warc/warcfiles"
 	"github.com/amble-crawler/amble/internal/output/archive"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage"
@@ -92,12 +92,9 @@ func TestRequisites(t *testing.T) {
 
 		got := requestPaths(web, "a.test")
 		want := []string{"/robots.txt", "/", "/s.css", "/i.png", "/import.css", "/font.woff2", "/page", "/last.png"}
-		if !slices.Equal(got, want) {
-			t.Errorf("of a.test was requested\n%v, want what a page is made of before the next one:\n%v", got, want)
-		}
-		if got := fmt.Sprint(requestPaths(web, "cdn.test")); got != "[/robots.txt /big.png /frame.html]" {
-			t.Errorf("of cdn.test was requested %v", got)
-		}
+		assert.Slice(t, got, want, "of a.test was requested")
+		assert.Equal(t, fmt.Sprint(requestPaths(web, "cdn.test")), "[/robots.txt /big.png /frame.html]",
+			"of cdn.test was requested")
 		checkPolite(t, web.Requests(), time.Second)
 		checkStates(t, o, map[string]storage.State{
 			"a.test/": storage.Fetched, "a.test/page": storage.Fetched, "a.test/beyond": storage.Queued,
@@ -111,21 +108,17 @@ func TestRequisites(t *testing.T) {
 			"cdn.test/big.png": web.URL("a.test", "/"), "a.test/page": "",
 			"a.test/last.png": web.URL("a.test", "/page"),
 		} {
-			if got := r.all[path]; got != from {
-				t.Errorf("%s was requested with Referer %q, want %q", path, got, from)
-			}
+			assert.Equal(t, r.all[path], from, path, "was requested with Referer")
 		}
 		checkArchive(t, o)
 		facts := metadata(t, o.Archive.Dir)
 		for path, n := range map[string]int{"/": 6, "/s.css": 2, "/import.css": 0} {
-			if got := facts[web.URL("a.test", path)]; strings.Count(got, "requisite: ") != n {
-				t.Errorf("the metadata of %s should name %d requisites: %s", path, n, got)
-			}
+			assert.Equal(t, strings.Count(facts[web.URL("a.test", path)], "requisite: "), n, "the metadata of", path,
+				"should name requisites")
 		}
 		readHost(t, o.DataDir, "a.test", func(s *storage.Store, h *storage.Host) error {
-			if h.Pages() != 2 || h.Waiting() != 0 || s.Counters().Pages() != 2 {
-				t.Errorf("%d pages, %d requisites wait; %d pages in all", h.Pages(), h.Waiting(), s.Counters().Pages())
-			}
+			assert.True(t, h.Pages() == 2 && h.Waiting() == 0 && s.Counters().Pages() == 2,
+				"%d pages, %d requisites wait; %d pages in all", h.Pages(), h.Waiting(), s.Counters().Pages())
 			return nil
 		})
 		o.Frontier.HostBudget = 3 // requisites count for no budget after a restart either
@@ -179,9 +172,8 @@ func TestRequisitesIncoming(t *testing.T) {
 	} {
 		d := storage.Discovery{Found: storage.Found{URL: parse(t, test.url), Priority: test.priority, Room: 3}}
 		f, ok := o.admitIncoming(scope, printer{}, &d)
-		if ok != test.want || ok && f.Room != 3 {
-			t.Errorf("%s of priority %d: %v, room %d", test.url, test.priority, ok, f.Room)
-		}
+		assert.True(t, ok == test.want && (!ok || f.Room == 3), "%s of priority %d: %v, room %d", test.url,
+			test.priority, ok, f.Room)
 	}
 }
 
@@ -212,9 +204,7 @@ func TestRequisitesPrivate(t *testing.T) {
 	crawl(t, o, web.URL("a.test", "/"))
 	o.MaxPages, o.Fetch.AllowPrivate = 0, false
 	crawl(t, o, web.URL("a.test", "/"))
-	if got := web.Requests().Host("b.test"); len(got) > 0 {
-		t.Errorf("a private address was fetched from: %v", got)
-	}
+	assert.AtMost(t, len(web.Requests().Host("b.test")), 0, "a private address was fetched from")
 	for _, u := range []string{"http://10.0.0.1/admin.png", web.URL("b.test", "/i.png"), "http://[::1]/x.css"} {
 		if got := stored(t, o.DataDir)[u]; got.State == storage.Fetched || got.Status != 0 {
 			t.Errorf("%s: %+v", u, got)

@@ -1,13 +1,12 @@
 package crawl
 
 import (
-	"errors"
 	"maps"
 	"regexp"
-	"slices"
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
@@ -42,13 +41,9 @@ func TestStopAndGoOn(t *testing.T) {
 				t.Fatal("no progress")
 			}
 		}
-		if stops < 2 {
-			t.Errorf("stopped %d times only", stops)
-		}
+		assert.AtLeast(t, stops, 2, "stopped times only")
 		want, got := whole.Requests().CountByPath(), web.Requests().CountByPath()
-		if !maps.Equal(got, want) {
-			t.Errorf("with stops: %v\nwithout: %v", got, want)
-		}
+		assert.True(t, maps.Equal(got, want), "with stops: %v\nwithout: %v", got, want)
 		checkPolite(t, web.Requests(), o.Frontier.Politeness.Delay)
 	})
 }
@@ -60,16 +55,12 @@ func TestFinishedCrawl(t *testing.T) {
 		web := serve(twoSites()...)
 		o := testOptions(t, web)
 		seeds := []string{web.URL("a.test", "/"), web.URL("b.test", "/")}
-		if sum := crawl(t, o, seeds...); !sum.Fresh {
-			t.Error("the first run says that it did nothing")
-		}
+		assert.True(t, crawl(t, o, seeds...).Fresh, "the first run says that it did nothing")
 		before := web.Served()
 		if sum := crawl(t, o, seeds...); sum.Fresh || len(sum.Postponed) > 0 {
 			t.Errorf("the second run says that it did something: %+v", sum)
 		}
-		if n := web.Served() - before; n != 0 {
-			t.Errorf("the second run made %d requests", n)
-		}
+		assert.Equal(t, web.Served()-before, 0, "the second run made requests")
 		checkOutput(t, o)
 	})
 }
@@ -81,21 +72,16 @@ func TestRunWithoutSeeds(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
 		web := serve(twoSites()...)
 		o := testOptions(t, web)
-		if _, err := crawlFor(t, o, time.Minute); !errors.Is(err, ErrNothing) {
-			t.Errorf("without seeds and with an empty frontier: %v", err)
-		}
+		assert.Fails(crawlFor(t, o, time.Minute))(t, ErrNothing, "without seeds and with an empty frontier")
 		o.MaxPages = 5
 		crawl(t, o, web.URL("a.test", "/"), web.URL("b.test", "/"))
 		o.MaxPages = 0
 		crawl(t, o)
 		for u, outcome := range stored(t, o.DataDir) {
-			if outcome.State == storage.Excluded || outcome.State == storage.Queued {
-				t.Errorf("%s is %s", u, outcome.State)
-			}
+			assert.True(t, outcome.State != storage.Excluded && outcome.State != storage.Queued, "%s is %s", u,
+				outcome.State)
 		}
-		if n := len(web.Requests().Pages()); n != 41 {
-			t.Errorf("%d pages were requested, want 41", n)
-		}
+		assert.Equal(t, len(web.Requests().Pages()), 41, "pages were requested")
 	})
 }
 
@@ -106,16 +92,10 @@ func TestNewSeed(t *testing.T) {
 		web := serve(twoSites()...)
 		o := testOptions(t, web)
 		crawl(t, o, web.URL("a.test", "/"))
-		if n := len(web.Requests().Host("b.test")); n != 0 {
-			t.Errorf("b.test was requested %d times before it was a seed", n)
-		}
+		assert.Equal(t, len(web.Requests().Host("b.test")), 0, "b.test was requested times before it was a seed")
 		crawl(t, o, web.URL("a.test", "/"), web.URL("b.test", "/"))
-		if n := len(web.Requests().Host("b.test").Pages()); n != 19 {
-			t.Errorf("b.test: %d pages were requested, want 19", n)
-		}
-		if again := web.Requests().Repeats(); len(again) > 0 {
-			t.Errorf("requested more than once: %v", again)
-		}
+		assert.Equal(t, len(web.Requests().Host("b.test").Pages()), 19, "b.test pages were requested")
+		assert.AtMost(t, len(web.Requests().Repeats()), 0, "requested more than once")
 	})
 }
 
@@ -133,9 +113,7 @@ func TestScopeChanges(t *testing.T) {
 		o.Exclude = []*regexp.Regexp{regexp.MustCompile(`/drop/`)}
 		crawl(t, o, web.URL("a.test", "/"))
 		for _, q := range web.Requests()[before:] {
-			if q.Path[:2] == "/d" {
-				t.Errorf("%s was requested after it was excluded", q.Path)
-			}
+			assert.Not(t, q.Path[:2], "/d", q.Path, "was requested after it was excluded")
 		}
 		excluded := 0
 		for u, outcome := range stored(t, o.DataDir) {
@@ -147,9 +125,7 @@ func TestScopeChanges(t *testing.T) {
 				t.Errorf("%s is %s", u, outcome.State)
 			}
 		}
-		if excluded != 20 {
-			t.Errorf("%d URLs are excluded, want 20", excluded)
-		}
+		assert.Equal(t, excluded, 20, "URLs are excluded")
 		checkOutput(t, o)
 	})
 }
@@ -174,15 +150,9 @@ func TestSeedRedirects(t *testing.T) {
 		o.MaxPages = 0
 		crawl(t, o)
 		log := web.Requests()
-		if n := len(log.Host("foreign.test")); n != 0 {
-			t.Errorf("foreign.test was requested %d times", n)
-		}
-		if got := log.Host("home.test").Pages().CountByPath(); len(got) != 22 {
-			t.Errorf("home.test: %d pages were requested, want 22: %v", len(got), slices.Sorted(maps.Keys(got)))
-		}
-		if got := log.Host("short.test").Path("/more"); len(got) != 1 {
-			t.Errorf("the seed's own host was requested /more %d times", len(got))
-		}
+		assert.Equal(t, len(log.Host("foreign.test")), 0, "foreign.test was requested times")
+		assert.Equal(t, len(log.Host("home.test").Pages().CountByPath()), 22, "home.test pages were requested")
+		assert.Equal(t, len(log.Host("short.test").Path("/more")), 1, "the seed's own host was requested /more times")
 		checkPolite(t, log, o.Frontier.Politeness.Delay)
 		checkOutput(t, o)
 	})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/engine/inspect"
 	"github.com/amble-crawler/amble/internal/engine/sweep"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -52,39 +53,27 @@ func TestRetryOfARunningCrawl(t *testing.T) {
 		}
 		web.SetHandler("a.test", later)
 		ctx := context.Background()
-		if _, err := e.Retry(ctx, sweep.Selection{Host: "c.test"}, noProgress); !errors.Is(err, inspect.ErrUnknown) {
-			t.Errorf("a host that is not known: %v", err)
-		}
+		assert.Fails(e.Retry(ctx, sweep.Selection{Host: "c.test"}, noProgress))(t, inspect.ErrUnknown,
+			"a host that is not known")
 		s := sweep.Selection{States: storage.In(storage.Failed, storage.Denied), Host: "a.test",
 			Pattern: regexp.MustCompile(`/(gone|no)/`)}
 		counted, err := e.CountRetries(ctx, s, noProgress)
-		if err != nil || counted.Back != 21 {
-			t.Errorf("a dry run counts %+v, %v", counted, err)
-		}
-		if n := e.Status().URLs["failed"]; n != 22 {
-			t.Errorf("after a dry run %d URLs are failed", n)
-		}
+		assert.True(t, err == nil && counted.Back == 21, "a dry run counts %+v, %v", counted, err)
+		assert.Equal(t, e.Status().URLs["failed"], 22, "after a dry run URLs are failed")
 		done, err := e.Retry(ctx, s, noProgress)
-		if err != nil || done != counted {
-			t.Errorf("the retry says %+v, %v; the dry run counted %+v", done, err, counted)
-		}
+		assert.True(t, err == nil && done == counted, "the retry says %+v, %v; the dry run counted %+v", done, err,
+			counted)
 		testkit.Until(t, "they are fetched",
 			func() bool { n := e.Status().URLs; return n["fetched"] == 22 && n["failed"] == 2 && n["denied"] == 1 })
 		stop()
 		requested := pagesOf(web, "a.test")
 		for _, path := range gone {
-			if requested[path] != 2 {
-				t.Errorf("%s was requested %d times, want 2", path, requested[path])
-			}
+			assert.Equal(t, requested[path], 2, path, "was requested times")
 		}
-		if requested["/no/1"] != 0 || requested["/other"] != 1 || requested["/fine"] != 1 ||
-			pagesOf(web, "b.test")["/"] != 1 {
-			t.Errorf("requests: %v", requested)
-		}
+		assert.True(t, requested["/no/1"] == 0 && requested["/other"] == 1 && requested["/fine"] == 1 &&
+			pagesOf(web, "b.test")["/"] == 1, "requests: %v", requested)
 		checkPolite(t, web.Requests(), o.Frontier.Politeness.Delay)
-		if _, err := e.Retry(ctx, s, noProgress); !errors.Is(err, ErrNotRunning) {
-			t.Errorf("after the end: %v", err)
-		}
+		assert.Fails(e.Retry(ctx, s, noProgress))(t, ErrNotRunning, "after the end")
 	})
 }
 
@@ -173,9 +162,8 @@ func TestRetrierDies(t *testing.T) {
 					r.most = most
 					r.store = &dyingStore{r.store, left, after}
 					done, err := r.Retry(context.Background(), sweep.Selection{}, noProgress)
-					if !errors.Is(err, errDied) || done.Back%most != 0 && done.Back != all {
-						t.Errorf("%+v, %v", done, err)
-					}
+					assert.True(t, errors.Is(err, errDied) && (done.Back%most == 0 || done.Back == all), "%+v, %v",
+						done, err)
 					must.Do(t, r.Close())
 					crawl(t, o)
 					want := 1
@@ -201,9 +189,7 @@ func TestRetrier(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
 		web := serve(site("a.test", "", nil, nil))
 		o := testOptions(t, web)
-		if _, err := OpenRetrier(o, nil); err == nil {
-			t.Error("there is no database, and one is made")
-		}
+		assert.Fails(OpenRetrier(o, nil))(t, nil, "there is no database, and one is made")
 		failedStore(t, o, web, 1500)
 		r := must.Get(OpenRetrier(o, nil))(t)
 		var steps []sweep.Retried
@@ -212,14 +198,11 @@ func TestRetrier(t *testing.T) {
 				steps = append(steps, p)
 				return nil
 			})
-		if err != nil || done != (sweep.Retried{Inspected: 1500, Back: 611}) || !slices.Contains(steps, done) {
-			t.Errorf("%+v, %v; on the way %v", done, err, steps)
-		}
+		assert.True(t, err == nil && done == (sweep.Retried{Inspected: 1500, Back: 611}) &&
+			slices.Contains(steps, done), "%+v, %v; on the way %v", done, err, steps)
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		if _, err := r.Retry(ctx, sweep.Selection{}, noProgress); !errors.Is(err, context.Canceled) {
-			t.Errorf("with a context that has ended: %v", err)
-		}
+		assert.Fails(r.Retry(ctx, sweep.Selection{}, noProgress))(t, context.Canceled, "with a context that has ended")
 		must.Do(t, r.Close())
 		checkNoMarks(t, o, sweep.MarkRetry)
 		n := 0
@@ -228,8 +211,6 @@ func TestRetrier(t *testing.T) {
 				n++
 			}
 		}
-		if n != 611 {
-			t.Errorf("%d URLs are put back", n)
-		}
+		assert.Equal(t, n, 611, "URLs are put back")
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/memnet"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -101,9 +102,7 @@ func (v *visits) want(what string, log testweb.Log, paths ...string) {
 	for _, q := range log {
 		got = append(got, q.Path)
 	}
-	if !slices.Equal(got, paths) {
-		v.t.Errorf("%s: visit %d requested %q, want %q", what, v.n, got, paths)
-	}
+	assert.Slice(v.t, got, paths, what, "visit", v.n, "requested")
 }
 
 // TestRobotsAcrossRestarts crawls a site in process after process while its
@@ -119,9 +118,8 @@ func TestRobotsAcrossRestarts(t *testing.T) {
 		v.want("while the file is fresh", log, "/open/2")
 		denied := robotsOutcomes(t, v.o.DataDir, v.web.URL(v.host, "/private/1"), v.web.URL(v.host, "/private/2"))
 		for i, d := range denied {
-			if d.State != storage.Denied || d.Line != 2 {
-				t.Errorf("private page %d is %s by line %d", i+1, d.State, d.Line)
-			}
+			assert.True(t, d.State == storage.Denied && d.Line == 2, "private page %d is %s by line %d", i+1, d.State,
+				d.Line)
 		}
 
 		v.robots.set(encodedRobots("gzip", []byte("not gzip")))
@@ -168,9 +166,8 @@ func TestRobotsHistory(t *testing.T) {
 		} {
 			v.robots.set(answer)
 			log, _ := v.crawl()
-			if robotsRequests(log) != 1 {
-				t.Fatalf("visit %d requested %d times for robots.txt", v.n, robotsRequests(log))
-			}
+			must.True(t, robotsRequests(log) == 1, "visit %d requested %d times for robots.txt", v.n,
+				robotsRequests(log))
 			time.Sleep(25 * time.Hour)
 		}
 		e := must.Get(Open(v.o, testLog(t)))(t)
@@ -179,10 +176,8 @@ func TestRobotsHistory(t *testing.T) {
 		var earlier []string
 		for _, p := range text.Earlier {
 			earlier = append(earlier, p.Class+" "+p.Text)
-			if p.Replaced.IsZero() || p.Confirmed.IsZero() || !p.Replaced.After(p.Confirmed) ||
-				(p.Version == "") != (p.Text == "") {
-				t.Errorf("%+v", p)
-			}
+			assert.True(t, !p.Replaced.IsZero() && !p.Confirmed.IsZero() && p.Replaced.After(p.Confirmed) &&
+				(p.Version == "") == (p.Text == ""), "%+v", p)
 		}
 		if want := []string{"unavailable ", "found # two\n", "found # one\n"}; text.Text != "# four\n" ||
 			text.Version == "" || !slices.Equal(earlier, want) {
@@ -228,10 +223,8 @@ func TestRobotsRevalidated(t *testing.T) {
 		rules.set(validated(`"two"`, "3600", "User-agent: *\nDisallow: /open/\n"))
 		time.Sleep(time.Hour)
 		log, _ = v.crawl()
-		if got := requestedPages(log.Host(v.host)); !slices.Equal(got,
-			[]string{"/private/1", "/private/2", "/private/3", "/private/4", "/private/5"}) {
-			t.Errorf("a changed file: requested %q", got)
-		}
+		assert.Slice(t, requestedPages(log.Host(v.host)),
+			[]string{"/private/1", "/private/2", "/private/3", "/private/4", "/private/5"}, "a changed file: requested")
 		if q := log[1]; q.Status != 200 || q.IfNoneMatch != `"one"` {
 			t.Errorf("a changed file came as %+v", q)
 		}
@@ -272,24 +265,17 @@ func TestRobotsFetchedOnceALifetime(t *testing.T) {
 		crawlOnce(t, o, seeds...)
 		log := web.Requests()
 		files := log.Path("/robots.txt")
-		if len(files) < 2 {
-			t.Fatalf("robots.txt was requested %d times, want several", len(files))
-		}
-		if short := files.ShortGaps(lifetime * 8 / 10); len(short) > 0 {
-			t.Errorf("robots.txt was requested again after %v of %v", short[0].Length, lifetime)
-		}
+		must.True(t, len(files) >= 2, "robots.txt was requested %d times, want several", len(files))
+		assert.AtMost(t, len(files.ShortGaps(lifetime*8/10)), 0, "robots.txt was requested again after", lifetime)
 		for _, q := range files[1:] {
-			if q.IfNoneMatch != `"one"` || q.Status != 304 {
-				t.Errorf("requested again without the validators: %+v", q)
-			}
+			assert.True(t, q.IfNoneMatch == `"one"` && q.Status == 304, "requested again without the validators: %+v",
+				q)
 		}
 		if got := requestedPages(log); len(got) != 30 || len(log.Repeats()) > 0 || got[0][:6] != "/open/" ||
 			got[29][:6] != "/open/" {
 			t.Errorf("requested %q", got)
 		}
-		if early := log.BeforeRobots(); len(early) > 0 {
-			t.Errorf("%s was requested before robots.txt was read", early[0].Path)
-		}
+		assert.AtMost(t, len(log.BeforeRobots()), 0, "was requested before robots.txt was read")
 	})
 }
 
@@ -323,17 +309,12 @@ func testRobotsClosedSite(t *testing.T, network *memnet.Network) {
 	checkPostponed(t, sum, "forbidden.test", "robots.txt: forbidden")
 	for _, host := range []string{"opens.test", "closed.test", "forbidden.test"} {
 		files := web.Requests().Host(host).Path("/robots.txt")
-		if len(files) < 3 {
-			t.Errorf("%s was requested robots.txt %d times, want 3 at least", host, len(files))
-		}
-		if short := files.ShortGaps(lifetime * 8 / 10); len(short) > 0 {
-			t.Errorf("%s was requested robots.txt again after %v of %v", host, short[0].Length, lifetime)
-		}
+		assert.AtLeast(t, len(files), 3, host, "was requested robots.txt times")
+		assert.AtMost(t, len(files.ShortGaps(lifetime*8/10)), 0, host, "was requested robots.txt again after",
+			lifetime)
 	}
 	log := web.Requests().Host("opens.test")
 	for i, q := range log[:min(3, len(log))] {
-		if q.Path != "/robots.txt" {
-			t.Errorf("request %d of opens.test was for %s", i+1, q.Path)
-		}
+		assert.Equal(t, q.Path, "/robots.txt", "request", i+1, "of opens.test was for")
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -65,33 +67,24 @@ func TestRobotsRedirects(t *testing.T) {
 		sum := crawlOnce(t, o, rootSeeds(t, web)...)
 		log := web.Requests()
 		for _, path := range reachesAll.pages() {
-			if len(log.Host("other.test").Path(path)) != 1 {
-				t.Errorf("other.test was not requested %s once", path)
-			}
+			assert.Equal(t, len(log.Host("other.test").Path(path)), 1, "other.test was not requested", path, "once")
 		}
 		total := 0
 		for _, c := range cases {
 			checkRedirected(t, web, c.host+".test", c.want)
 			total += c.elsew
 			files := robotsRequests(log.Host(c.host + ".test"))
-			if want := map[bool]int{false: 1, true: 3}[c.host == "loop"]; files != want {
-				t.Errorf("%s was requested robots.txt %d times, want %d", c.host, files, want)
-			}
+			assert.Equal(t, files, map[bool]int{false: 1, true: 3}[c.host == "loop"], c.host,
+				"was requested robots.txt times")
 		}
 		for _, host := range []string{"to-broken.test", "no-such-host.test"} {
 			checkPostponed(t, sum, host, "robots.txt: unreachable")
 		}
 		requested := len(log.Host("other.test")) - 1 - len(reachesAll.pages())
-		if requested != total {
-			t.Errorf("other.test served %d requests of redirects, want %d", requested, total)
-		}
-		if n := len(log.Path("/beyond/5")); n != 0 {
-			t.Errorf("a sixth redirect was followed")
-		}
+		assert.Equal(t, requested, total, "other.test served requests of redirects")
+		assert.Equal(t, len(log.Path("/beyond/5")), 0, "a sixth redirect was followed")
 		for _, host := range log.Hosts() {
-			if short := log.Host(host).ShortGaps(o.Frontier.Politeness.Delay); len(short) > 0 {
-				t.Errorf("%s: %s came %v after %s", host, short[0].After.Path, short[0].Length, short[0].Before.Path)
-			}
+			assert.AtMost(t, len(log.Host(host).ShortGaps(o.Frontier.Politeness.Delay)), 0, host, "came after")
 		}
 	})
 }
@@ -102,12 +95,8 @@ func checkRedirected(t *testing.T, web *testweb.Web, host string, want reach) {
 	log := web.Requests().Host(host).Filter(func(q testweb.Request) bool {
 		return q.Path != "/rules.txt" && q.Path != "/onward"
 	})
-	if got := requestedPages(log); !slices.Equal(got, want.pages()) {
-		t.Errorf("%s saw requests for %q, want %q", host, got, want.pages())
-	}
-	if early := log.BeforeRobots(); len(early) > 0 {
-		t.Errorf("%s was requested %s before its robots.txt was read", host, early[0].Path)
-	}
+	assert.Slice(t, requestedPages(log), want.pages(), host, "saw requests for")
+	assert.AtMost(t, len(log.BeforeRobots()), 0, host, "was requested before its robots.txt was read")
 }
 
 // TestRobotsRedirectChain follows a robots.txt through five redirects over five hosts. Each of them
@@ -135,9 +124,8 @@ func TestRobotsRedirectChain(t *testing.T) {
 
 		checkReach(t, web, "start.test", reachesOpen)
 		got := robotsOutcomes(t, o.DataDir, web.URL("start.test", "/private/1"))[0]
-		if got.State != storage.Denied || got.Line != 2 {
-			t.Errorf("the private page of start.test is %s by line %d", got.State, got.Line)
-		}
+		assert.True(t, got.State == storage.Denied && got.Line == 2, "the private page of start.test is %s by line %d",
+			got.State, got.Line)
 		log := web.Requests()
 		last := log.Host("start.test").Path("/robots.txt")[0]
 		for i := 1; i <= 5; i++ {
@@ -194,21 +182,16 @@ func TestRobotsRedirectToOtherPort(t *testing.T) {
 		o.Frontier.Politeness.Delay = delay
 		crawlOnce(t, o, seed(t, a.URL("site.test", "/")), seed(t, b.URL("site.test", "/")))
 		checkReach(t, a, "site.test", reachesOpen)
-		if got := requestedPages(b.Requests()); !slices.Equal(got, []string{"/", "/private/1", "/rules.txt"}) {
-			t.Errorf("the second port saw requests for %q", got)
-		}
-		if robotsRequests(a.Requests()) != 1 || robotsRequests(b.Requests()) != 1 {
-			t.Errorf("robots.txt was requested %d and %d times", robotsRequests(a.Requests()),
-				robotsRequests(b.Requests()))
-		}
+		assert.Slice(t, requestedPages(b.Requests()), []string{"/", "/private/1", "/rules.txt"},
+			"the second port saw requests for")
+		assert.True(t, robotsRequests(a.Requests()) == 1 && robotsRequests(b.Requests()) == 1,
+			"robots.txt was requested %d and %d times", robotsRequests(a.Requests()), robotsRequests(b.Requests()))
 		log := together(a, b)
 		if short := log.ShortGaps(delay); len(short) > 0 || log.MaxInFlight() > 1 {
 			t.Errorf("two ports of one host were requested %d times within %v", len(short), delay)
 		}
 		rules, page := b.Requests().Path("/rules.txt")[0], a.Requests().Pages()[0]
-		if page.Start.Before(rules.End) {
-			t.Errorf("%s was requested before the rules had come", page.Path)
-		}
+		assert.True(t, !page.Start.Before(rules.End), "%s was requested before the rules had come", page.Path)
 	})
 }
 
@@ -229,11 +212,7 @@ func TestCrawlDelayOfAnyPort(t *testing.T) {
 		known := a.Requests().Path("/robots.txt")[0]
 		log := together(a, b)
 		paced := log.Filter(func(q testweb.Request) bool { return !q.Start.Before(known.Start) })
-		if len(paced) < 6 {
-			t.Fatalf("only %d requests came after the Crawl-delay was known", len(paced))
-		}
-		if short := paced.ShortGaps(delay); len(short) > 0 {
-			t.Errorf("%s came %v after %s, want %v", short[0].After.Path, short[0].Length, short[0].Before.Path, delay)
-		}
+		must.True(t, len(paced) >= 6, "only %d requests came after the Crawl-delay was known", len(paced))
+		assert.AtMost(t, len(paced.ShortGaps(delay)), 0, "came after", delay)
 	})
 }

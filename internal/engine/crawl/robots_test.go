@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/text/encoding/unicode"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/internal/web/weburl"
@@ -65,15 +66,9 @@ func crawlOnce(t testing.TB, o Options, seeds ...Seed) Summary {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	sum, err := e.Run(ctx, seeds)
-	if err != nil {
-		t.Error(err)
-	}
-	if sum.Stopped() {
-		t.Error("the crawl did not end by itself")
-	}
-	if err := e.Close(); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, err)
+	assert.True(t, !sum.Stopped(), "the crawl did not end by itself")
+	assert.NoError(t, e.Close())
 	return sum
 }
 
@@ -103,12 +98,8 @@ func robotsRequests(log testweb.Log) int { return len(log.Path("/robots.txt")) }
 func checkReach(t *testing.T, web *testweb.Web, host string, want reach) {
 	t.Helper()
 	log := web.Requests().Host(host)
-	if got := requestedPages(log); !slices.Equal(got, want.pages()) {
-		t.Errorf("%s saw requests for %q, want %q", host, got, want.pages())
-	}
-	if early := log.BeforeRobots(); len(early) > 0 {
-		t.Errorf("%s was requested %s before its robots.txt was read", host, early[0].Path)
-	}
+	assert.Slice(t, requestedPages(log), want.pages(), host, "saw requests for")
+	assert.AtMost(t, len(log.BeforeRobots()), 0, host, "was requested before its robots.txt was read")
 }
 
 // checkPostponed expects a host among those that could not be requested, with the
@@ -132,9 +123,7 @@ func robotsOutcomes(t *testing.T, dir string, urls ...string) []storage.Outcome 
 	for i, text := range urls {
 		u := must.Get(weburl.Parse(text))(t)
 		head, _, err := s.Lookup(u)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		all[i] = head.Last
 	}
 	return all
@@ -246,19 +235,13 @@ func TestRobotsAnswers(t *testing.T) {
 		o := testOptions(t, web)
 		o.Frontier.Tokens = []string{"amble-news", "amble"}
 		sum := crawlOnce(t, o, rootSeeds(t, web)...)
-		if len(sum.Postponed) > 0 {
-			t.Errorf("postponed: %+v", sum.Postponed)
-		}
+		assert.AtMost(t, len(sum.Postponed), 0, "postponed", sum.Postponed)
 		for _, c := range cases {
 			host := c.host + ".test"
 			checkReach(t, web, host, c.want)
-			if n := robotsRequests(web.Requests().Host(host)); n != 1 {
-				t.Errorf("%s was requested robots.txt %d times, want once", host, n)
-			}
+			assert.Equal(t, robotsRequests(web.Requests().Host(host)), 1, host, "was requested robots.txt times")
 			got := robotsOutcomes(t, o.DataDir, web.URL(host, "/open/1"), web.URL(host, "/private/1"))
-			if got[0].State != storage.Fetched {
-				t.Errorf("%s: the open page is %s", host, got[0].State)
-			}
+			assert.Equal(t, got[0].State, storage.Fetched, host, "the open page")
 			want := storage.Outcome{State: storage.Fetched}
 			if c.want == reachesOpen {
 				want = storage.Outcome{State: storage.Denied, Reason: storage.ReasonRobots, Line: uint32(c.line)}
@@ -285,9 +268,7 @@ func TestRobotsForbidden(t *testing.T) {
 		for _, host := range []string{"status-401.test", "status-403.test"} {
 			checkReach(t, web, host, reachesNone)
 			checkPostponed(t, sum, host, "robots.txt: forbidden")
-			if n := robotsRequests(web.Requests().Host(host)); n != 1 {
-				t.Errorf("%s was requested robots.txt %d times, want once", host, n)
-			}
+			assert.Equal(t, robotsRequests(web.Requests().Host(host)), 1, host, "was requested robots.txt times")
 		}
 		checkReach(t, web, "status-404.test", reachesAll)
 	})
@@ -365,21 +346,16 @@ func TestRobotsOneFlight(t *testing.T) {
 		crawlOnce(t, o, seeds...)
 		for _, host := range web.Sites() {
 			log := web.Requests().Host(host)
-			if n := robotsRequests(log); n != 1 {
-				t.Errorf("%s was requested robots.txt %d times, want once", host, n)
-			}
-			if early := log.BeforeRobots(); len(early) > 0 {
-				t.Errorf("%d pages of %s were requested before its robots.txt was read", len(early), host)
-			}
+			assert.Equal(t, robotsRequests(log), 1, host, "was requested robots.txt times")
+			assert.AtMost(t, len(log.BeforeRobots()), 0, "pages of", host,
+				"were requested before its robots.txt was read")
 			pages := requestedPages(log)
 			private := slices.ContainsFunc(pages, func(p string) bool { return strings.HasPrefix(p, "/private/") })
-			if len(pages) != urls || private || len(log.Repeats()) > 0 {
-				t.Errorf("%s saw %d pages (private ones: %t, repeated: %v), want %d", host, len(pages), private,
-					log.Repeats(), urls)
-			}
-			if log.Pages().MaxInFlight() < 2 {
-				t.Errorf("%s never had two requests in flight: the test proves nothing", host)
-			}
+			assert.True(t, len(pages) == urls && !private && len(log.Repeats()) == 0,
+				"%s saw %d pages (private ones: %t, repeated: %v), want %d", host, len(pages), private, log.Repeats(),
+				urls)
+			assert.AtLeast(t, log.Pages().MaxInFlight(), 2, host,
+				"never had two requests in flight: the test proves nothing")
 		}
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
@@ -119,13 +120,9 @@ func TestRobotsUnreachable(t *testing.T) {
 			}
 			checkReach(t, web, host, reachesNone)
 			checkPostponed(t, sum, host, "robots.txt: unreachable")
-			if n := robotsRequests(web.Requests().Host(host)); n != 1 {
-				t.Errorf("%s was requested robots.txt %d times, want once", host, n)
-			}
+			assert.Equal(t, robotsRequests(web.Requests().Host(host)), 1, host, "was requested robots.txt times")
 		}
-		if len(sum.Postponed) != len(sites)-1 {
-			t.Errorf("%d hosts are postponed, want %d", len(sum.Postponed), len(sites)-1)
-		}
+		assert.Equal(t, len(sum.Postponed), len(sites)-1, "hosts are postponed")
 	})
 }
 
@@ -161,9 +158,7 @@ func TestRobotsRecovers(t *testing.T) {
 		o.GiveUpAfter = 20 * time.Second
 		o.Frontier.Robots.MinRetry = 300 * time.Millisecond
 		sum := crawlOnce(t, o, rootSeeds(t, web)...)
-		if len(sum.Postponed) > 0 {
-			t.Errorf("postponed: %+v", sum.Postponed)
-		}
+		assert.AtMost(t, len(sum.Postponed), 0, "postponed", sum.Postponed)
 		for _, c := range cases {
 			log := web.Requests().Host(c.host)
 			robots := log.Path("/robots.txt")
@@ -172,17 +167,12 @@ func TestRobotsRecovers(t *testing.T) {
 				continue
 			}
 			checkReach(t, web, c.host, reachesOpen)
-			if log[1].Path != "/robots.txt" {
-				t.Errorf("%s: %s was requested before its robots.txt could be read", c.host, log[1].Path)
-			}
-			if short := log[:2].ShortGaps(c.wait); len(short) > 0 {
-				t.Errorf("%s was requested again after %v, want %v at least", c.host, short[0].Length, c.wait)
-			}
+			assert.Equal(t, log[1].Path, "/robots.txt", c.host, "was requested before its robots.txt could be read")
+			assert.AtMost(t, len(log[:2].ShortGaps(c.wait)), 0, c.host, "was requested again after", c.wait, "at least")
 		}
 		for _, q := range web.Requests().Host("until-429.test")[1:] {
-			if q.Start.Before(date) {
-				t.Errorf("until-429.test was requested again at %v, not before %v was wanted", q.Start, date)
-			}
+			assert.True(t, !q.Start.Before(date), "until-429.test was requested again at %v, not before %v was wanted",
+				q.Start, date)
 		}
 	})
 }
@@ -205,21 +195,16 @@ func TestRobotsThrottled(t *testing.T) {
 			for _, host := range web.Sites() {
 				checkReach(t, web, host, reachesNone)
 				i := slices.IndexFunc(sum.Postponed, func(p Postponed) bool { return p.Host == host })
-				if i < 0 || sum.Postponed[i].Until.Before(started.Add(time.Minute)) {
-					t.Errorf("%s should wait for a minute: %+v", host, sum.Postponed)
-				}
-				if n := robotsRequests(web.Requests().Host(host)); n != 1 {
-					t.Errorf("%s was requested robots.txt %d times, want once", host, n)
-				}
+				assert.True(t, i >= 0 && !sum.Postponed[i].Until.Before(started.Add(time.Minute)),
+					"%s should wait for a minute: %+v", host, sum.Postponed)
+				assert.Equal(t, robotsRequests(web.Requests().Host(host)), 1, host, "was requested robots.txt times")
 			}
 		}
 		time.Sleep(2 * time.Minute)
 		crawlOnce(t, o, seeds...)
 		for _, host := range web.Sites() {
 			checkReach(t, web, host, reachesOpen)
-			if n := robotsRequests(web.Requests().Host(host)); n != 2 {
-				t.Errorf("%s was requested robots.txt %d times, want twice", host, n)
-			}
+			assert.Equal(t, robotsRequests(web.Requests().Host(host)), 2, host, "was requested robots.txt times")
 		}
 	})
 }
@@ -245,14 +230,10 @@ func TestRobotsBrokenOff(t *testing.T) {
 		if _, err := e.Run(ctx, rootSeeds(t, web)); err != nil {
 			t.Error(err)
 		}
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, e.Close())
 		checkReach(t, web, "site.test", reachesNone)
 		crawlOnce(t, o, rootSeeds(t, web)...)
 		checkReach(t, web, "site.test", reachesOpen)
-		if n := robotsRequests(web.Requests()); n != 2 {
-			t.Errorf("robots.txt was requested %d times, want twice", n)
-		}
+		assert.Equal(t, robotsRequests(web.Requests()), 2, "robots.txt was requested times")
 	})
 }

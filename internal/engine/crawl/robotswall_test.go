@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/memnet"
 	"github.com/amble-crawler/amble/internal/testing/zoo"
 	"github.com/amble-crawler/amble/storage"
@@ -49,12 +50,10 @@ func TestHeavyWallOverRobots(t *testing.T) {
 		for name, wait := range held {
 			visits := w.visits[name]()
 			for _, v := range visits {
-				if strings.HasPrefix(v.Target, "/b/") || strings.HasPrefix(v.Target, "/e/4") {
-					t.Errorf("%s: %s was requested, which the last good robots.txt disallows", name, v.Target)
-				}
-				if since := v.At.Sub(begun); since < wait {
-					t.Errorf("%s: %s was requested after %v, before there was a robots.txt", name, v.Target, since)
-				}
+				assert.True(t, !strings.HasPrefix(v.Target, "/b/") && !strings.HasPrefix(v.Target, "/e/4"),
+					"%s: %s was requested, which the last good robots.txt disallows", name, v.Target)
+				assert.AtLeast(t, v.At.Sub(begun), wait, name, v.Target,
+					"was requested after before there was a robots.txt")
 			}
 			if len(visits) != 1+pages-20 || states[name] != 20 {
 				t.Errorf("%s: %d pages were requested and %d denied, want %d and 20", name, len(visits),

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -58,10 +59,8 @@ func TestImportNeedsRoom(t *testing.T) {
 		o.MinFree = 1 << 62
 		i := must.Get(OpenImporter(o, []Seed{seed(t, web.URL("a.test", "/"))}))(t)
 		defer i.Close()
-		if _, err := i.Add(context.Background(), additions(t, web.URL("a.test", "/1"))); !errors.Is(err,
-			storage.ErrNoSpace) {
-			t.Errorf("import without room: %v", err)
-		}
+		assert.Fails(i.Add(context.Background(), additions(t, web.URL("a.test", "/1"))))(t, storage.ErrNoSpace,
+			"import without room")
 	})
 }
 
@@ -106,18 +105,12 @@ func TestHeavyMaxSize(t *testing.T) {
 		})
 		served := web.Served()
 		beats(t, e, 1)
-		if n := web.Served(); n != served {
-			t.Errorf("%d requests while the database is full", n-served)
-		}
+		assert.Equal(t, web.Served(), served, "requests while the database is full")
 		cancel()
 		total := <-acknowledged
-		if total < 10_000 {
-			t.Errorf("only %d URLs went in", total)
-		}
+		assert.AtLeast(t, total, 10_000, "only URLs went in")
 		stop()
-		if err := <-ended; !errors.Is(err, storage.ErrNoSpace) {
-			t.Errorf("the end of a crawl that cannot write: %v", err)
-		}
+		assert.Is(t, <-ended, storage.ErrNoSpace, "the end of a crawl that cannot write")
 		must.Do(t, e.Close())
 		s := must.Get(storage.Open(o.DataDir, storage.Options{}))(t)
 		if n := s.Counters().URLs; n < uint64(total) || s.Close() != nil {

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -25,14 +27,10 @@ func TestRulesBeforePages(t *testing.T) {
 		log := web.Requests()
 		checkPolite(t, log, o.Frontier.Politeness.Delay)
 		for _, q := range log {
-			if strings.HasPrefix(q.Path, "/no/") {
-				t.Errorf("%s%s is disallowed and was requested", q.Host, q.Path)
-			}
+			assert.True(t, !strings.HasPrefix(q.Path, "/no/"), "%s%s is disallowed and was requested", q.Host, q.Path)
 		}
 		for _, host := range []string{"a.test", "b.test"} {
-			if n := len(log.Host(host).Path("/robots.txt")); n != 1 {
-				t.Errorf("%s: robots.txt was requested %d times", host, n)
-			}
+			assert.Equal(t, len(log.Host(host).Path("/robots.txt")), 1, host, "robots.txt was requested times")
 		}
 		checkStates(t, o, map[string]storage.State{
 			"a.test/": storage.Fetched, "a.test/1": storage.Fetched, "a.test/2": storage.Fetched,
@@ -60,14 +58,11 @@ func TestRulesExpire(t *testing.T) {
 			if row++; q.Robots() {
 				files, row = files+1, 0
 			}
-			if row > room {
-				t.Fatalf("%s is page %d in a row without a look at robots.txt, whose lifetime has room for %d",
-					q.Path, row, room)
-			}
+			must.True(t, row <= room,
+				"%s is page %d in a row without a look at robots.txt, whose lifetime has room for %d", q.Path, row,
+				room)
 		}
-		if files < 3 {
-			t.Errorf("robots.txt was requested %d times in a crawl of several lifetimes", files)
-		}
+		assert.AtLeast(t, files, 3, "robots.txt was requested times in a crawl of several lifetimes")
 	})
 }
 
@@ -85,21 +80,15 @@ func TestHeldHosts(t *testing.T) {
 		sum := crawl(t, o, web.URL("good.test", "/"), web.URL("broken.test", "/"), web.URL("closed.test", "/"),
 			web.URL("closed.test", "/aa"))
 		for _, q := range web.Requests().Pages() {
-			if q.Host != "good.test" {
-				t.Errorf("%s%s was requested", q.Host, q.Path)
-			}
+			assert.Equal(t, q.Host, "good.test", q.Path, "was requested")
 		}
 		reasons := make(map[string]string)
 		for _, p := range sum.Postponed {
 			reasons[p.Host] = p.Reason
-			if p.Until.IsZero() || p.URLs == 0 {
-				t.Errorf("postponed without a time or a number: %+v", p)
-			}
+			assert.True(t, !p.Until.IsZero() && p.URLs != 0, "postponed without a time or a number: %+v", p)
 		}
-		if len(reasons) != 2 || reasons["broken.test"] != "robots.txt: unreachable" ||
-			reasons["closed.test"] != "robots.txt: rule" {
-			t.Errorf("postponed: %v", reasons)
-		}
+		assert.True(t, len(reasons) == 2 && reasons["broken.test"] == "robots.txt: unreachable" &&
+			reasons["closed.test"] == "robots.txt: rule", "postponed: %v", reasons)
 		checkStates(t, o, map[string]storage.State{
 			"good.test/": storage.Fetched, "good.test/aa": storage.Fetched, "good.test/ab": storage.Fetched,
 			"good.test/ac": storage.Fetched,
@@ -118,8 +107,6 @@ func TestRulesNotObeyed(t *testing.T) {
 		o.Frontier.Obey = false
 		crawl(t, o, web.URL("a.test", "/"))
 		checkPolite(t, web.Requests(), 300*time.Millisecond)
-		if got := len(web.Requests().Pages()); got != 4 {
-			t.Errorf("%d pages were requested, want 4", got)
-		}
+		assert.Equal(t, len(web.Requests().Pages()), 4, "pages were requested")
 	})
 }

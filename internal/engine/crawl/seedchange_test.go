@@ -10,6 +10,7 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/inspect"
 	"github.com/amble-crawler/amble/internal/rules/seeds"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/internal/web/weburl"
@@ -58,9 +59,7 @@ func (m seedModel) change(w *SeedWish) (c SeedCounts) {
 // holds compares the seeds with the model.
 func (m seedModel) holds(t *testing.T, after string, all []Seed, err error) {
 	t.Helper()
-	if err != nil || len(all) != len(m) {
-		t.Fatalf("%s: %d seeds, want %d: %v", after, len(all), len(m), err)
-	}
+	must.True(t, err == nil && len(all) == len(m), "%s: %d seeds, want %d: %v", after, len(all), len(m), err)
 	for i := range all {
 		s := &all[i]
 		if want, known := m[s.URL.String()]; !known || !slices.Equal(s.Tags, []string{want.tag}) {
@@ -75,9 +74,7 @@ func (m seedModel) isInForce(t *testing.T, e *Engine, urls []string) {
 	for _, url := range urls {
 		u := parse(t, url)
 		_, want := m[url]
-		if in := e.scope.Load().Check(u, seeds.Ref{}) == frontier.InScope; in != want {
-			t.Errorf("%s is in scope: %v, want %v", url, in, want)
-		}
+		assert.Equal(t, e.scope.Load().Check(u, seeds.Ref{}) == frontier.InScope, want, url, "is in scope")
 		if _, _, err := e.store.Lookup(u); want && err != nil {
 			t.Errorf("the seed %s: %v", url, err)
 		}
@@ -154,9 +151,7 @@ func changeAtRandom(t *testing.T, o Options, web *testweb.Web, random *rand.Rand
 	r.end()
 	states := stored(t, o.DataDir)
 	for url := range m {
-		if states[url].State != storage.Fetched {
-			t.Errorf("the seed %s is %s", url, states[url].State)
-		}
+		assert.Equal(t, states[url].State, storage.Fetched, "the seed", url)
 	}
 }
 
@@ -175,9 +170,7 @@ func changeStopped(t *testing.T, o Options, m seedModel, w SeedWish, unknown boo
 func checkChange(t *testing.T, m seedModel, w *SeedWish, unknown bool, got SeedCounts, err error) {
 	t.Helper()
 	if unknown {
-		if !errors.Is(err, inspect.ErrUnknown) {
-			t.Fatalf("an unknown seed is removed: %v", err)
-		}
+		must.True(t, errors.Is(err, inspect.ErrUnknown), "an unknown seed is removed: %v", err)
 		return
 	}
 	if want := m.change(w); err != nil || got != want {

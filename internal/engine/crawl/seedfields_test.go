@@ -13,6 +13,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/rules/recrawl"
 	"github.com/amble-crawler/amble/internal/rules/seeds"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
@@ -88,17 +89,13 @@ func checkSeedField(t *testing.T, serve func(...testweb.Site) *testweb.Web, fiel
 		known[i] = strings.Replace(known[i], "/fardeep", "/far/deep", 1)
 	}
 	slices.Sort(known)
-	if !slices.Equal(known, want) {
-		t.Errorf("known is %v, want %v", known, want)
-	}
+	assert.Slice(t, known, want, "known")
 	lines := outputLines(t, o.Archive.Dir)
 	if _, has := lines[s.URL.String()]; has == strings.Contains(field, "store=no") {
 		t.Errorf("the output has the seed: %v", has)
 	}
 	for url, list := range lines {
-		if !slices.Equal(list[0].Tags, s.Tags) {
-			t.Errorf("%s has the tags %v, want %v", url, list[0].Tags, s.Tags)
-		}
+		assert.Slice(t, list[0].Tags, s.Tags, url, "has the tags")
 	}
 }
 
@@ -148,9 +145,7 @@ func TestBareHost(t *testing.T) {
 		}
 		e := must.Get(Open(o, testLog(t)))(t)
 		sum, err := e.Run(t.Context(), []Seed{givenAs(t, "old.test scope=prefix tags=old")})
-		if err != nil || sum.Seeds.Failed {
-			t.Fatalf("%+v: %v", sum.Seeds, err)
-		}
+		must.True(t, err == nil && !sum.Seeds.Failed, "%+v: %v", sum.Seeds, err)
 		must.Do(t, e.Close())
 		states := stored(t, o.DataDir)
 		for url, want := range map[string]storage.State{
@@ -162,9 +157,7 @@ func TestBareHost(t *testing.T) {
 			}
 		}
 		for url, list := range outputLines(t, o.Archive.Dir) {
-			if !slices.Equal(list[0].Tags, []string{"old"}) {
-				t.Errorf("%s has the tags %v", url, list[0].Tags)
-			}
+			assert.Slice(t, list[0].Tags, []string{"old"}, url, "has the tags")
 		}
 	})
 }

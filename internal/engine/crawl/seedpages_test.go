@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -91,25 +92,19 @@ func TestSeedPages(t *testing.T) {
 		}
 		want := func(what string, n int) {
 			t.Helper()
-			if got := pages(); got != n {
-				t.Errorf("%s: the web has served %d pages of the seed, want %d", what, got, n)
-			}
+			assert.Equal(t, pages(), n, what, "the web has served pages of the seed")
 		}
 		other := withMaxPages(t, web.URL("b.test", "/"), 0)
 		run(nil, limited(10), other)
 		want("max_pages=10", 10)
-		if got := len(pagesOf(web, "b.test")); got != others+1 {
-			t.Errorf("the other seed has %d pages, want %d", got, others+1)
-		}
+		assert.Equal(t, len(pagesOf(web, "b.test")), others+1, "the other seed pages")
 		left := 0
 		for _, outcome := range stored(t, o.DataDir) {
 			if outcome.State == storage.Excluded && outcome.Reason == storage.ReasonSeedPages {
 				left++
 			}
 		}
-		if left == 0 {
-			t.Error("no URL is excluded for max_pages")
-		}
+		assert.Not(t, left, 0, "no URL is excluded for max_pages")
 		run(nil, limited(10), other)
 		want("the same again", 10)
 		run(set(14), limited(10), other)
@@ -144,24 +139,18 @@ func TestHeavySeedPagesAfterKill(t *testing.T) {
 		<-done
 	}
 	_, done := startChild(t, dir)
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, <-done)
 	fetched := 0
 	for _, outcome := range stored(t, o.DataDir) {
 		if outcome.State == storage.Fetched {
 			fetched++
 		}
 	}
-	if fetched != most {
-		t.Errorf("%d pages were fetched, want %d", fetched, most)
-	}
+	assert.Equal(t, fetched, most, "pages were fetched")
 	again, distinct := 0, len(pagesOf(web, "a.test"))
 	for _, n := range pagesOf(web, "a.test") {
 		again += n - 1
 	}
-	if distinct != most {
-		t.Errorf("%d different pages were requested, want %d", distinct, most)
-	}
+	assert.Equal(t, distinct, most, "different pages were requested")
 	t.Logf("%d pages were requested again", again)
 }

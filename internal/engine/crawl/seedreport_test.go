@@ -12,6 +12,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/disk"
 	"github.com/amble-crawler/amble/internal/engine/inspect"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -68,9 +69,7 @@ func TestSeedReport(t *testing.T) {
 				again := crawl(t, o) // a later run without seeds says the same of those that are known
 				for _, s := range []SeedReport{sum.Seeds, again.Seeds} {
 					failed := c.want != "" || c.state != ""
-					if s.Failed != failed {
-						t.Fatalf("%+v", s)
-					}
+					must.True(t, s.Failed == failed, "%+v", s)
 					if failed &&
 						(s.Total != len(c.seeds) ||
 							!slices.ContainsFunc(s.First,
@@ -105,10 +104,8 @@ func TestFirstErrors(t *testing.T) {
 			}
 		}
 		all := strings.Join(said, "")
-		if len(said) != 3 || !strings.Contains(all, "status=503") || !strings.Contains(all, "dns not found") ||
-			!strings.Contains(all, "refused") {
-			t.Errorf("the log says\n%s", all)
-		}
+		assert.True(t, len(said) == 3 && strings.Contains(all, "status=503") &&
+			strings.Contains(all, "dns not found") && strings.Contains(all, "refused"), "the log says\n%s", all)
 	})
 }
 
@@ -121,9 +118,7 @@ func TestGivenUpByReason(t *testing.T) {
 		web := serve(testweb.Site{Host: "a.test", Handler: routes})
 		sum := crawl(t, testOptions(t, web), web.URL("a.test", "/"))
 		got := sum.Status.Failed
-		if len(got) != 3 || got["status 404"] != 2 || got["status 410"] != 1 || got["loop"] != 1 {
-			t.Errorf("%v", got)
-		}
+		assert.True(t, len(got) == 3 && got["status 404"] == 2 && got["status 410"] == 1 && got["loop"] == 1, "%v", got)
 	})
 }
 
@@ -133,9 +128,7 @@ func TestCrawlWithoutSeeds(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
 		web := serve(site("a.test", "", nil, nil))
 		o := testOptions(t, web)
-		if _, err := crawlFor(t, o, time.Minute); !errors.Is(err, ErrNothing) {
-			t.Errorf("one that is to end: %v", err)
-		}
+		assert.Fails(crawlFor(t, o, time.Minute))(t, ErrNothing, "one that is to end")
 		o.Mode = 3 // any
 		e, stop := daemon(t, o)
 		testkit.Until(t, "it waits",
@@ -163,9 +156,8 @@ func TestStallHasABegin(t *testing.T) {
 		go func() { _, _ = e.Add(t.Context(), additions(t, web.URL("a.test", "/1"))) }()
 		testkit.Until(t, "it stands still", func() bool { return e.Status().State == "stalled" })
 		first := e.Status()
-		if first.Since.Before(before) || !first.Since.After(first.Started) {
-			t.Errorf("started %v, full %v, stalled since %v", first.Started, before, first.Since)
-		}
+		assert.True(t, !first.Since.Before(before) && first.Since.After(first.Started),
+			"started %v, full %v, stalled since %v", first.Started, before, first.Since)
 		testkit.Until(t, "it is reported again", func() bool { return e.Status().At.After(first.At) })
 		if s := e.Status(); !s.Since.Equal(first.Since) {
 			t.Errorf("stalled since %v, a moment later since %v", first.Since, s.Since)
@@ -182,9 +174,7 @@ func TestFullOutputNamesItself(t *testing.T) {
 	var d testDisk
 	d.full.Store(true)
 	err := disk.OutputError(d.write())
-	if !errors.Is(err, storage.ErrNoSpace) || strings.Contains(err.Error(), "database") {
-		t.Error(err)
-	}
+	assert.True(t, errors.Is(err, storage.ErrNoSpace) && !strings.Contains(err.Error(), "database"), "%v", err)
 }
 
 // TestWhyAHostIsBusy: a host whose name is looked up says so, and one that cannot be reached says why.
@@ -195,9 +185,7 @@ func TestWhyAHostIsBusy(t *testing.T) {
 		o := testOptions(t, web)
 		o.Fetch.ResolveTimeout = time.Hour
 		hang, err := net.ListenPacket("udp", "127.0.0.1:0") // answers nothing
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		defer hang.Close()
 		o.Fetch.Resolver = hang.LocalAddr().String()
 		o.ShutdownGrace = 0
@@ -243,8 +231,7 @@ func TestRecrawlsAreCounted(t *testing.T) {
 				}
 			}
 		}))
-		if want := len(pages) - len(first); int(sum.Status.Run.Recrawls) != want {
-			t.Errorf("%d recrawls, the web saw %d", sum.Status.Run.Recrawls, want)
-		}
+		assert.Equal(t, int(sum.Status.Run.Recrawls), len(pages)-len(first), sum.Status.Run.Recrawls,
+			"recrawls, the web saw")
 	})
 }

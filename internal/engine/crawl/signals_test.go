@@ -10,6 +10,7 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/rules/recrawl"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/memnet"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -53,14 +54,11 @@ func TestSignalsHoldTheHost(t *testing.T) {
 				for _, g := range web.Requests().Gaps() {
 					if g.Before.Path == c.path && !seen {
 						seen = true
-						if g.Length < c.least || g.Length > c.least+time.Second {
-							t.Errorf("%v after %s, want %v", g.Length, c.path, c.least)
-						}
+						assert.True(t, g.Length >= c.least && g.Length <= c.least+time.Second, "%v after %s, want %v",
+							g.Length, c.path, c.least)
 					}
 				}
-				if !seen {
-					t.Errorf("nothing came after %s", c.path)
-				}
+				assert.True(t, seen, "nothing came after %s", c.path)
 				var demanded time.Duration
 				for _, r := range logged(t, o.DataDir) {
 					demanded = max(demanded, r.RetryAfter)
@@ -180,9 +178,7 @@ func TestKilledInGroup(t *testing.T) {
 		}
 		// robots.txt files were committed
 		for deadline := time.Now().Add(patience); len(ofGroup(web.Requests()).Pages()) < before+3; {
-			if time.Now().After(deadline) {
-				t.Fatal("no page is requested")
-			}
+			must.True(t, !time.Now().After(deadline), "no page is requested")
 			time.Sleep(time.Millisecond)
 		}
 		must.Do(t, child.Process.Kill())
@@ -193,9 +189,7 @@ func TestKilledInGroup(t *testing.T) {
 	for _, g := range log.ShortGaps(delay) {
 		t.Errorf("%v between %s%s and %s%s", g.Length, g.Before.Host, g.Before.Path, g.After.Host, g.After.Path)
 	}
-	if n := len(log.Pages()); n < 4*5 {
-		t.Errorf("%d pages of the group, want 20 at least", n)
-	}
+	assert.AtLeast(t, len(log.Pages()), 4*5, "pages of the group")
 }
 
 // TestFreshPagesAreLeftAlone: a page is not recrawled while its last response says that it can still

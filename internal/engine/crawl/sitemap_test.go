@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/internal/web/weburl"
@@ -110,29 +111,23 @@ func TestSitemaps(t *testing.T) {
 		}
 		for key, w := range want {
 			h, known := all["maps.test"+key]
-			if !known || h.Last.State != w.state || h.Depth != w.depth || h.Priority != w.priority ||
-				h.Sitemap != w.sitemap || h.Frequency != w.frequency {
-				t.Errorf("%s (known: %t) is %+v, want %+v", key, known, h, w)
-			}
+			assert.True(t, known && h.Last.State == w.state && h.Depth == w.depth && h.Priority == w.priority &&
+				h.Sitemap == w.sitemap && h.Frequency == w.frequency, "%s (known: %t) is %+v, want %+v", key, known, h,
+				w)
 			delete(all, "maps.test"+key)
 		}
 		for key := range all {
-			if key != "maps.test/no-such-port" {
-				t.Errorf("not expected: %s", key)
-			}
+			assert.Equal(t, key, "maps.test/no-such-port")
 		}
 		log := web.Requests().Host("maps.test")
 		order := func(path string) int {
 			return slices.IndexFunc(log, func(q testweb.Request) bool { return q.Path == path })
 		}
-		if order("/early") > order("/late") || order("/index.xml") > order("/a") {
-			t.Errorf("order of requests: %v", log)
-		}
+		assert.True(t, order("/early") <= order("/late") && order("/index.xml") <= order("/a"), "order of requests: %v",
+			log)
 		checkPolite(t, web.Requests(), o.Frontier.Politeness.Delay)
 		checkOutput(t, o)
-		if served := web.ServedBy("other.test"); served > 0 {
-			t.Errorf("%d requests to a host out of scope", served)
-		}
+		assert.AtMost(t, web.ServedBy("other.test"), 0, "requests to a host out of scope")
 	})
 }
 
@@ -237,9 +232,7 @@ func TestIndexesWithoutEnd(t *testing.T) {
 		o.Frontier.Politeness.Delay = time.Millisecond
 		crawl(t, o, web.URL("maps.test", "/"))
 		// The seed is an index too, and each names two sitemaps.
-		if n, want := len(entries(t, o.DataDir)), 2*(1+2); n != want {
-			t.Errorf("%d URLs, want %d", n, want)
-		}
+		assert.Equal(t, len(entries(t, o.DataDir)), 2*(1+2), "URLs")
 	})
 }
 
@@ -254,9 +247,7 @@ func TestSitemapsOfAnIndex(t *testing.T) {
 		o := testOptions(t, web)
 		o.Frontier.MaxSitemaps = 3
 		crawl(t, o, web.URL("maps.test", "/"))
-		if n := len(entries(t, o.DataDir)); n != 2+3 {
-			t.Errorf("%d URLs are known, want 2 and 3 sitemaps", n)
-		}
+		assert.Equal(t, len(entries(t, o.DataDir)), 2+3, "URLs are known")
 	})
 }
 
@@ -318,9 +309,7 @@ func TestStopWithinSitemap(t *testing.T) {
 				break
 			}
 		}
-		if n := len(entries(t, o.DataDir)); n != 12_002 {
-			t.Errorf("%d URLs, want 12,002", n)
-		}
+		assert.Equal(t, len(entries(t, o.DataDir)), 12_002, "URLs")
 		checkOutput(t, o)
 	})
 }
@@ -361,9 +350,7 @@ func TestNoFollow(t *testing.T) {
 			checkStates(t, o, want)
 			lines := outputLines(t, o.Archive.Dir)
 			at := func(path string) line { return lines[web.URL("wishes.test", path)][0] }
-			if c := at("/").Canonical; c != web.URL("wishes.test", "/canonical") {
-				t.Errorf("canonical %q", c)
-			}
+			assert.Equal(t, at("/").Canonical, web.URL("wishes.test", "/canonical"), "canonical")
 			if l := at("/meta"); !slices.Equal(l.Robots, []string{"nofollow", "noai"}) || l.NoIndex ||
 				!slices.Equal(l.Preferences, []string{"robots: noai"}) {
 				t.Errorf("/meta: %+v", l)
@@ -374,9 +361,7 @@ func TestNoFollow(t *testing.T) {
 			if l := at("/late"); !l.NoIndex || l.UnavailableAfter != "1999-01-01T00:00:00Z" {
 				t.Errorf("/late: %+v", l)
 			}
-			if l := at("/list"); l.Kind != "sitemap" {
-				t.Errorf("/list: %+v", l)
-			}
+			assert.Equal(t, at("/list").Kind, "sitemap", "/list")
 		}
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/memnet"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -59,23 +60,13 @@ func TestSlowdownIsReported(t *testing.T) {
 		status := e.Status()
 		story, err := e.View().Host(t.Context(), "h1.test")
 		other, err2 := e.View().Host(t.Context(), "h5.test")
-		if err != nil || err2 != nil {
-			t.Fatal(err, err2)
-		}
-		if len(status.Slowdowns) != 1 || status.Slowdowns[0].Slow != 3 || status.Slowdowns[0].Of != 3 {
-			t.Errorf("slowdowns %+v", status.Slowdowns)
-		}
-		if !strings.Contains(story.Slowdown, "3 of 3 hosts of ") || other.Slowdown != "" {
-			t.Errorf("one host: %q, another: %q", story.Slowdown, other.Slowdown)
-		}
-		if story.Delay != 2 {
-			t.Errorf("the delay is %v s", story.Delay)
-		}
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
+		must.True(t, err == nil && err2 == nil, "%v %v", err, err2)
+		assert.True(t, len(status.Slowdowns) == 1 && status.Slowdowns[0].Slow == 3 && status.Slowdowns[0].Of == 3,
+			"slowdowns %+v", status.Slowdowns)
+		assert.True(t, strings.Contains(story.Slowdown, "3 of 3 hosts of ") && other.Slowdown == "",
+			"one host: %q, another: %q", story.Slowdown, other.Slowdown)
+		assert.Equal(t, story.Delay, 2, "the delay s")
+		assert.NoError(t, <-ended)
+		assert.NoError(t, e.Close())
 	})
 }

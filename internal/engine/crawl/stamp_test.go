@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/output/archive"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/memnet"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -52,9 +53,8 @@ func TestUnchangedPages(t *testing.T) {
 		check := func(step, path string, least, most int) (visits int) {
 			t.Helper()
 			read, known := readings(t, o, web.URL("a.test", path))
-			if read < least || read > most {
-				t.Errorf("%s: %s was read %d times, and known %d times", step, path, read, known)
-			}
+			assert.True(t, read >= least && read <= most, "%s: %s was read %d times, and known %d times", step, path,
+				read, known)
 			return read + known
 		}
 		run(60)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
@@ -51,21 +52,15 @@ func TestBreakOff(t *testing.T) {
 			cancel()
 		}()
 		sum, err := e.Run(ctx, []Seed{seed(t, web.URL("a.test", "/"))})
-		if err != nil || !sum.Stopped() {
-			t.Errorf("stopped: %t, error: %v", sum.Stopped(), err)
-		}
+		assert.True(t, err == nil && sum.Stopped(), "stopped: %t, error: %v", sum.Stopped(), err)
 		if took := time.Since(stopped); took < o.ShutdownGrace || took > 2*o.ShutdownGrace {
 			t.Errorf("the crawl ended after %v of virtual time, the grace is %v", took, o.ShutdownGrace)
 		}
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, e.Close())
 		web.SetHandler("a.test", site("a.test", "", []string{"/stuck", "/aa"}, nil).Handler)
 		crawl(t, o, web.URL("a.test", "/"))
 		log := web.Requests()
-		if n := len(log.Path("/stuck")); n != 2 {
-			t.Errorf("/stuck was requested %d times, want 2", n)
-		}
+		assert.Equal(t, len(log.Path("/stuck")), 2, "/stuck was requested times")
 		checkPolite(t, log, o.Frontier.Politeness.Delay)
 		checkStates(t, o,
 			map[string]storage.State{"a.test/": storage.Fetched, "a.test/stuck": storage.Fetched,
@@ -92,9 +87,7 @@ func TestStopLetsRequestsFinish(t *testing.T) {
 		if _, err := e.Run(ctx, []Seed{seed(t, web.URL("a.test", "/"))}); err != nil {
 			t.Error(err)
 		}
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, e.Close())
 		checkStates(t, o,
 			map[string]storage.State{"a.test/": storage.Fetched, "a.test/slow": storage.Fetched,
 				"a.test/later": storage.Queued})
@@ -111,12 +104,8 @@ func TestStoppedBeforeItBegan(t *testing.T) {
 		o := testOptions(t, web)
 		for range 2 { // with an empty frontier, then with URLs in it
 			sum, err := crawlFor(t, o, -time.Second, web.URL("a.test", "/"))
-			if err != nil || !sum.Stopped() {
-				t.Errorf("stopped: %t, error: %v", sum.Stopped(), err)
-			}
-			if n := web.Served(); n != 0 {
-				t.Errorf("%d requests were made", n)
-			}
+			assert.True(t, err == nil && sum.Stopped(), "stopped: %t, error: %v", sum.Stopped(), err)
+			assert.Equal(t, web.Served(), 0, "requests were made")
 			s := must.Get(storage.Open(o.DataDir, storage.Options{}))(t)
 			u := seed(t, web.URL("a.test", "/")).URL
 			_, err = s.Commit(
@@ -143,21 +132,15 @@ func TestFailedOpen(t *testing.T) {
 			o := testOptions(t, web)
 			good := o
 			spoil(&o)
-			if _, err := Open(o, testLog(t)); err == nil {
-				t.Errorf("%s: no error", name)
-			}
+			assert.Fails(Open(o, testLog(t)))(t, nil, name, "no error")
 			must.Do(t, os.RemoveAll(filepath.Join(o.DataDir, starts.FileName)))
 			e, err := Open(good, testLog(t))
 			if err != nil {
 				t.Errorf("%s: after the failure: %v", name, err)
 				continue
 			}
-			if _, err := Open(good, testLog(t)); !errors.Is(err, storage.ErrInUse) {
-				t.Errorf("%s: a second engine: %v", name, err)
-			}
-			if err := e.Close(); err != nil {
-				t.Error(err)
-			}
+			assert.Fails(Open(good, testLog(t)))(t, storage.ErrInUse, name, "a second engine")
+			assert.NoError(t, e.Close())
 		}
 	})
 }
@@ -200,13 +183,9 @@ func TestFailedCommit(t *testing.T) {
 				answered(t, web)
 				crawl(t, o)
 				for u, outcome := range stored(t, o.DataDir) {
-					if outcome.State == storage.Queued {
-						t.Errorf("%s was lost", u)
-					}
+					assert.Not(t, outcome.State, storage.Queued, u, "was lost")
 				}
-				if got := web.Requests().Pages().CountByPath(); len(got) != 41 {
-					t.Errorf("%d pages were requested in the end, want 41", len(got))
-				}
+				assert.Equal(t, len(web.Requests().Pages().CountByPath()), 41, "pages were requested in the end")
 				checkPolite(t, web.Requests(), o.Frontier.Politeness.Delay)
 				checkOutput(t, o)
 			})
@@ -222,10 +201,6 @@ func failCommit(t *testing.T, web *testweb.Web, o Options, n int64, seeds ...See
 	failing.left.Store(n)
 	e := must.Get(open(o, failing, testLog(t)))(t)
 	sum, err := e.Run(context.Background(), seeds)
-	if !errors.Is(err, failing.err) || sum.Stopped() {
-		t.Errorf("stopped: %t, error: %v", sum.Stopped(), err)
-	}
-	if err := e.Close(); err != nil {
-		t.Error(err)
-	}
+	assert.True(t, errors.Is(err, failing.err) && !sum.Stopped(), "stopped: %t, error: %v", sum.Stopped(), err)
+	assert.NoError(t, e.Close())
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/rules/recrawl"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/memnet"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -81,8 +82,7 @@ func TestFinishBesideRecrawls(t *testing.T) {
 				t.Errorf("%.0f s before the end the time to finish is %.0f s", left, s.finish)
 			}
 		}
-		if len(pages) != 46 || most < 60 {
-			t.Errorf("%d pages, want 46; the time to finish was %.0f s at most", len(pages), most)
-		}
+		assert.True(t, len(pages) == 46 && !(most < 60), "%d pages, want 46; the time to finish was %.0f s at most",
+			len(pages), most)
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/amble-crawler/amble/internal/engine/sweep"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -21,9 +22,7 @@ func TestManyExclusions(t *testing.T) {
 	}
 	step := func(end bool) *sweep.Sweep {
 		t.Helper()
-		if len(q.waiting) != 1 {
-			t.Fatalf("%d sweeps wait", len(q.waiting))
-		}
+		must.True(t, len(q.waiting) == 1, "%d sweeps wait", len(q.waiting))
 		s := q.waiting[0]
 		q.handedOver()
 		begin()
@@ -33,15 +32,9 @@ func TestManyExclusions(t *testing.T) {
 	}
 	begin()
 	first := step(false)
-	if again := step(false); again != first {
-		t.Error("the sweep began again")
-	}
-	if last := step(true); last != first {
-		t.Error("another sweep ended")
-	}
-	if second := step(false); second == first {
-		t.Error("no sweep follows")
-	}
+	assert.Equal(t, step(false), first, "the sweep began again")
+	assert.Equal(t, step(true), first, "another sweep ended")
+	assert.Not(t, step(false), first, "no sweep follows")
 	s := q.waiting[0]
 	q.handedOver()
 	if err := q.take(&sweep.Step{Sweep: s, End: true}, b); err != nil || len(q.waiting) != 1 {

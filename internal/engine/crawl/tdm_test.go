@@ -10,6 +10,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/marks"
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/rules/consent"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/memnet"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -66,9 +67,7 @@ func checkTDMFile(t *testing.T, network *memnet.Network) {
 	crawl(t, o, seeds...)
 	for host, want := range map[string]int{"a.test": 1, "b.test": 0, "c.test": 1} {
 		log := web.Requests().Host(host)
-		if n := len(log.Path(consent.TDMFilePath)); n != want {
-			t.Errorf("%s: %d requests for the TDM file, want %d", host, n, want)
-		}
+		assert.Equal(t, len(log.Path(consent.TDMFilePath)), want, host, "requests for the TDM file")
 		if want > 0 && log[1].Path != consent.TDMFilePath {
 			t.Errorf("%s: the second request is for %s", host, log[1].Path)
 		}
@@ -82,9 +81,7 @@ func checkTDMFile(t *testing.T, network *memnet.Network) {
 		web.URL("a.test", "/free/x"): "tdm=y " + rule + "2",
 		web.URL("a.test", "/other"):  "", web.URL("b.test", "/art/x"): "", web.URL("c.test", "/art/x"): "",
 	} {
-		if got := keptUsage(t, outcomes[u]); got != want {
-			t.Errorf("%s: %q, want %q", u, got, want)
-		}
+		assert.Equal(t, keptUsage(t, outcomes[u]), want, u)
 		if want == "" && outcomes[u].Usage != "" {
 			t.Errorf("%s states nothing and takes %d bytes", u, len(outcomes[u].Usage))
 		}
@@ -99,9 +96,8 @@ func checkTDMFile(t *testing.T, network *memnet.Network) {
 	if _, known := outcomes[web.URL("c.test", "/not-followed")]; known {
 		t.Error("links of a response for a TDM file are followed")
 	}
-	if got := outcomes[web.URL("b.test", consent.TDMFilePath)]; got.State != storage.Denied {
-		t.Errorf("a file that robots.txt forbids is %+v", got)
-	}
+	assert.Equal(t, outcomes[web.URL("b.test", consent.TDMFilePath)].State, storage.Denied,
+		"a file that robots.txt forbids")
 }
 
 // TestTDMFileComesFirst: the file is requested before any page of its origin also where nothing else
@@ -158,16 +154,10 @@ func checkTDMPolicy(t *testing.T, network *memnet.Network) {
 		o.Consent = policyOf(t, policy)
 		crawl(t, o, web.URL("a.test", "/"))
 		log := web.Requests().Host("a.test")
-		if n := len(log.Path(consent.TDMFilePath)); n != requests {
-			t.Errorf("%s: %d requests for the TDM file, want %d", policy, n, requests)
-		}
-		if n := len(log.Path("/art/x")); n != 1-requests {
-			t.Errorf("%s: %d requests for a refused page", policy, n)
-		}
-		if got := stored(t,
-			o.DataDir)[web.URL("a.test", "/art/x")]; (got.Reason == storage.ReasonUsage) != (requests > 0) {
-			t.Errorf("%s: a refused page is %+v", policy, got)
-		}
+		assert.Equal(t, len(log.Path(consent.TDMFilePath)), requests, policy, "requests for the TDM file")
+		assert.Equal(t, len(log.Path("/art/x")), 1-requests, policy, "requests for a refused page")
+		assert.Equal(t, (stored(t, o.DataDir)[web.URL("a.test", "/art/x")].Reason == storage.ReasonUsage),
+			(requests > 0), policy, "a refused page")
 	}
 }
 
@@ -197,14 +187,11 @@ func checkTDMFileIsFetchedAgain(t *testing.T, network *memnet.Network) {
 		}
 		crawl(t, o, web.URL("a.test", fmt.Sprintf("/new%d", i)))
 		got := stored(t, o.DataDir)[u]
-		if int(got.Status) != test.status || got.At.Before(now) {
-			t.Errorf("%d days later the file is %+v, want status %d", i+1, got, test.status)
-		}
+		assert.True(t, int(got.Status) == test.status && !got.At.Before(now),
+			"%d days later the file is %+v, want status %d", i+1, got, test.status)
 		s := must.Get(storage.Open(o.DataDir, storage.Options{ReadOnly: true}))(t)
 		mark, err := s.Mark(marks.TDM + parse(t, u).Origin().String())
-		if err != nil || (mark != nil) != test.kept {
-			t.Errorf("after %d the mark is %s, %v", test.status, mark, err)
-		}
+		assert.True(t, err == nil && (mark != nil) == test.kept, "after %d the mark is %s, %v", test.status, mark, err)
 		s.Close()
 	}
 }

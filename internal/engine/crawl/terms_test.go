@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/amble-crawler/amble/internal/rules/consent"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -45,21 +46,16 @@ func TestTerms(t *testing.T) {
 		crawl(t, o, web.URL("a.test", "/"), web.URL("a.test", "/header"))
 		crawl(t, o, web.URL("a.test", "/second"))
 		log := web.Requests().Host("a.test")
-		if log[1].Path != "/rsl.xml" || len(log.Path("/rsl.xml")) != 1 {
-			t.Errorf("the second request is for %s, and %d are for the terms", log[1].Path, len(log.Path("/rsl.xml")))
-		}
-		if n := len(web.Requests().Host("b.test")); n > 0 {
-			t.Errorf("%d requests to a host that only terms name", n)
-		}
+		assert.True(t, log[1].Path == "/rsl.xml" && len(log.Path("/rsl.xml")) == 1,
+			"the second request is for %s, and %d are for the terms", log[1].Path, len(log.Path("/rsl.xml")))
+		assert.AtMost(t, len(web.Requests().Host("b.test")), 0, "requests to a host that only terms name")
 		outcomes, lines := stored(t, o.DataDir), outputLines(t, o.Archive.Dir)
 		const no = "train-ai=n %[1]s license; train-ai-images=n %[1]s license"
 		for path, want := range map[string]string{
 			"/": "", "/other": "", "/art/x": fmt.Sprintf(no, "robots.txt"), "/script": fmt.Sprintf(no, "meta"),
 			"/second": "search=n meta license", // known since the crawl before
 		} {
-			if got := keptUsage(t, outcomes[web.URL("a.test", path)]); got != want {
-				t.Errorf("%s: %q, want %q", path, got, want)
-			}
+			assert.Equal(t, keptUsage(t, outcomes[web.URL("a.test", path)]), want, path)
 		}
 		text := "robots.txt license: " + web.URL("a.test", "/rsl.xml") + " prohibits ai-train"
 		if got := lines[web.URL("a.test", "/art/x")]; len(got) != 1 || got[0].Usage["train-ai"].From != text {
@@ -70,9 +66,7 @@ func TestTerms(t *testing.T) {
 		}
 		// Terms that a page names are fetched after it.
 		for _, path := range []string{"/header", "/link"} {
-			if got := outcomes[web.URL("a.test", path+".xml")]; got.State != storage.Fetched {
-				t.Errorf("%s.xml is %+v", path, got)
-			}
+			assert.Equal(t, outcomes[web.URL("a.test", path+".xml")].State, storage.Fetched, path, "xml")
 		}
 	})
 }
@@ -96,8 +90,7 @@ func TestTermsOfPolicy(t *testing.T) {
 		}
 		crawl(t, o, web.URL("a.test", "/"), web.URL("a.test", "/art/1"), web.URL("a.test", "/art/2"))
 		log := web.Requests().Host("a.test")
-		if got := [2]int{len(log.Path("/rsl.xml")), len(log.Path("/art/1"))}; got != want {
-			t.Errorf("%q: %d requests for the terms, %d for a page, want %d", policy, got[0], got[1], want)
-		}
+		assert.Equal(t, [2]int{len(log.Path("/rsl.xml")), len(log.Path("/art/1"))}, want, policy,
+			"requests for the terms for a page")
 	}
 }

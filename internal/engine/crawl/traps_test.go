@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/memnet"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -114,13 +115,9 @@ func TestTraps(t *testing.T) {
 			states["/"+strings.SplitN(u, "/", 4)[3]] = outcome.State
 		}
 		for _, page := range site.ordinary {
-			if states[page] != storage.Fetched {
-				t.Errorf("%s is %s", page, states[page])
-			}
+			assert.Equal(t, states[page], storage.Fetched, page)
 		}
-		if n := len(states); n > 400 {
-			t.Errorf("%d URLs of a site with %d ordinary pages are in the store", n, len(site.ordinary))
-		}
+		assert.AtMost(t, len(states), 400, "URLs of a site with", len(site.ordinary), "ordinary pages are in the store")
 		refused := refusals(t, o.DataDir, "trap.test")
 		for trap, sample := range map[storage.Trap]string{
 			storage.TrapDepth: "/deep/", storage.TrapRepetition: "/mirror/", storage.TrapParameters: "/many?",
@@ -133,19 +130,13 @@ func TestTraps(t *testing.T) {
 			}
 		}
 		for trap, c := range refused {
-			if n := sum.Status.Traps[trap.String()]; n != c.Count {
-				t.Errorf("%s: the status counts %d, the store %d", trap, n, c.Count)
-			}
+			assert.Equal(t, sum.Status.Traps[trap.String()], c.Count, trap, "the status counts the store")
 		}
-		if len(sum.Status.Traps) != len(refused) {
-			t.Errorf("status counts %v", sum.Status.Traps)
-		}
+		assert.Equal(t, len(sum.Status.Traps), len(refused), "status counts", sum.Status.Traps)
 		checkOutput(t, o)
 		served := web.Served()
 		crawl(t, o, seedsOf(web, web.Sites())...)
-		if again := web.Served() - served; again != 0 {
-			t.Errorf("%d requests in a second run", again)
-		}
+		assert.Equal(t, web.Served()-served, 0, "requests in a second run")
 	})
 }
 
@@ -159,13 +150,9 @@ func TestTrapsSwitchedOff(t *testing.T) {
 	o.Traps, o.SessionNames = frontier.TrapOptions{}, nil
 	o.Storage = storage.Options{MaxHostURLs: 400}
 	crawl(t, o, seedsOf(web, web.Sites())...)
-	if n := len(stored(t, o.DataDir)); n != 400 {
-		t.Errorf("%d URLs, the limit is 400", n)
-	}
+	assert.Equal(t, len(stored(t, o.DataDir)), 400, "URLs, the limit is 400")
 	refused := refusals(t, o.DataDir, "trap.test")
-	if len(refused) != 1 || refused[storage.TrapHostURLs].Count == 0 {
-		t.Errorf("refused %v", refused)
-	}
+	assert.True(t, len(refused) == 1 && refused[storage.TrapHostURLs].Count != 0, "refused %v", refused)
 }
 
 // TestTrapIsNoWall: short pages that are all the same and link to each other are no wall, whatever
@@ -249,9 +236,7 @@ func TestBudgetIsReported(t *testing.T) {
 				p[0].URLs != 21 {
 				t.Errorf("postponed %+v", p)
 			}
-			if n := web.Requests().Pages().CountByPath(); len(n) != 14 {
-				t.Errorf("requested %v", n)
-			}
+			assert.Equal(t, len(web.Requests().Pages().CountByPath()), 14, "requested")
 		}
 	})
 }
@@ -268,9 +253,7 @@ func TestSeedPriority(t *testing.T) {
 		seeds[0].Priority, seeds[1].Priority, seeds[2].Priority = -1, 3, 7
 		e := must.Get(Open(o, testLog(t)))(t)
 		must.Get(e.Run(t.Context(), seeds))(t)
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, e.Close())
 		var order []string
 		for _, q := range web.Requests().Pages().Host("a.test") {
 			order = append(order, q.Path)

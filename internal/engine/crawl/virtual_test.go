@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/memnet"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
@@ -56,15 +57,10 @@ func TestVirtualTime(t *testing.T) {
 		log := web.Requests()
 		for host, delay := range map[string]time.Duration{"a.test": 10 * time.Second, "b.test": time.Minute} {
 			for _, gap := range log.Host(host).Gaps()[1:] {
-				if gap.Length != delay+2*latency {
-					t.Errorf("%s: %v between %s and %s, want %v",
-						host, gap.Length, gap.Before.Path, gap.After.Path, delay+2*latency)
-				}
+				assert.Equal(t, gap.Length, delay+2*latency, host, "between", gap.Before.Path, gap.After.Path)
 			}
 		}
-		if n := len(log.Pages()); n != 42 {
-			t.Errorf("%d pages, want 42", n)
-		}
+		assert.Equal(t, len(log.Pages()), 42, "pages")
 		checkOutput(t, o)
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/rules/optout"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/internal/web/fetch"
@@ -21,9 +22,7 @@ func (r *running) visit(url string) *Visit {
 	x := &Visit{URL: parse(r.t, url)}
 	r.until("the visit", func() bool {
 		err := r.Visit(r.t.Context(), x)
-		if err != nil && !errors.Is(err, ErrNotRunning) {
-			r.t.Fatal(err)
-		}
+		must.True(r.t, err == nil || errors.Is(err, ErrNotRunning), "%v", err)
 		return err == nil
 	})
 	return x
@@ -49,47 +48,36 @@ func TestVisits(t *testing.T) {
 		r.until("the first pages", func() bool { return r.pages("busy.test") > 3 })
 
 		x := r.visit(web.URL("busy.test", "/extra"))
-		if x.Page.Status != 200 || x.Page.Outlinks != 2 || !x.Request.Sent || x.Request.Delay != 10*time.Second {
-			t.Errorf("the visit of a busy host: %+v, %+v", x.Page, x.Request)
-		}
+		assert.True(t, x.Page.Status == 200 && x.Page.Outlinks == 2 && x.Request.Sent &&
+			x.Request.Delay == 10*time.Second, "the visit of a busy host: %+v, %+v", x.Page, x.Request)
 		x = r.visit(web.URL("new.test", "/to"))
-		if x.Page.Redirect != web.URL("new.test", "/target") || x.Verdict.Line != 0 || x.Robots.Status != 200 {
-			t.Errorf("the visit of a redirect: %+v", x.Page)
-		}
+		assert.True(t, x.Page.Redirect == web.URL("new.test", "/target") && x.Verdict.Line == 0 &&
+			x.Robots.Status == 200, "the visit of a redirect: %+v", x.Page)
 		x = r.visit(web.URL("new.test", "/private/not"))
-		if x.Page.Status != 200 || x.Verdict.Line != 4 {
-			t.Errorf("the visit of what a line allows: %+v, %+v", x.Page, x.Verdict)
-		}
+		assert.True(t, x.Page.Status == 200 && x.Verdict.Line == 4, "the visit of what a line allows: %+v, %+v", x.Page,
+			x.Verdict)
 		x = r.visit(web.URL("new.test", "/private/yes"))
-		if x.Request.Sent || x.Verdict.Allowed || x.Verdict.Line != 3 {
-			t.Errorf("the visit of what a line disallows: %+v", x)
-		}
+		assert.True(t, !x.Request.Sent && !x.Verdict.Allowed && x.Verdict.Line == 3,
+			"the visit of what a line disallows: %+v", x)
 		x = r.visit(web.URL("broken.test", "/"))
-		if x.Request.Sent || x.Decided.Kind != robots.DecisionHold {
-			t.Errorf("the visit of a host without robots.txt: %+v", x.Decided)
-		}
+		assert.True(t, !x.Request.Sent && x.Decided.Kind == robots.DecisionHold,
+			"the visit of a host without robots.txt: %+v", x.Decided)
 		x = r.visit(web.URL("gone.test", "/"))
-		if x.Request.Sent || x.Robots.Failure != robots.FailureDNS {
-			t.Errorf("the visit of a host that does not exist: %+v", x.Robots)
-		}
+		assert.True(t, !x.Request.Sent && x.Robots.Failure == robots.FailureDNS,
+			"the visit of a host that does not exist: %+v", x.Robots)
 		for _, path := range []string{"/extra"} {
 			if _, _, err := r.store.Lookup(parse(t, web.URL("busy.test", path))); !errors.Is(err, storage.ErrNotFound) {
 				t.Errorf("%s is a URL of the crawl now: %v", path, err)
 			}
 		}
 		r.end()
-		if n := len(web.Requests().Host("broken.test")); n != 1 {
-			t.Errorf("broken.test saw %d requests, want that for its robots.txt", n)
-		}
+		assert.Equal(t, len(web.Requests().Host("broken.test")), 1, "broken.test saw requests")
 		for host, delay := range map[string]time.Duration{"busy.test": 10 * time.Second, "new.test": 30 * time.Second} {
 			gaps := web.Requests().Host(host).Gaps()
-			if host == "new.test" && len(gaps) != 2 {
-				t.Errorf("%s saw %d gaps, want those of robots.txt and two pages", host, len(gaps))
-			}
+			assert.True(t, host != "new.test" || len(gaps) == 2,
+				"%s saw %d gaps, want those of robots.txt and two pages", host, len(gaps))
 			for _, gap := range gaps {
-				if gap.Length < delay {
-					t.Errorf("%s: %v between %s and %s", host, gap.Length, gap.Before.Path, gap.After.Path)
-				}
+				assert.AtLeast(t, gap.Length, delay, host, "between", gap.Before.Path, gap.After.Path)
 			}
 		}
 	})
@@ -103,28 +91,20 @@ func TestVisitsEnd(t *testing.T) {
 		o := testOptions(t, web)
 		o.ExitWhenDone = false
 		r := start(t, o, web)
-		if x := r.visit(web.URL("a.test", "/")); x.Page.Status != 200 {
-			t.Errorf("the first visit: %+v", x.Page)
-		}
+		assert.Equal(t, r.visit(web.URL("a.test", "/")).Page.Status, 200, "the first visit")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		x := &Visit{URL: parse(t, web.URL("a.test", "/other"))}
-		if err := r.Visit(ctx, x); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("a visit that has to wait for 30 seconds ends after a second with %v", err)
-		}
+		assert.Is(t, r.Visit(ctx, x), context.DeadlineExceeded,
+			"a visit that has to wait for 30 seconds ends after a second with")
 		e := must.Get(optout.New(optout.Entry{Scope: optout.ScopeHost, Value: "out.test"}))(t)
 		must.Do(t, r.AddOptOut(t.Context(), e))
-		if x := r.visit(web.URL("out.test", "/")); x.OptOut == "" {
-			t.Errorf("the visit of a host that opted out: %+v", x)
-		}
+		assert.Not(t, r.visit(web.URL("out.test", "/")).OptOut, "", "the visit of a host that opted out")
 		time.Sleep(time.Hour)
 		r.end()
-		if paths := requestedPages(web.Requests().Host("a.test")); slices.Contains(paths, "/other") {
-			t.Error("a request was made that nobody waited for")
-		}
-		if n := len(web.Requests().Host("out.test")); n > 0 {
-			t.Errorf("a host that opted out saw %d requests", n)
-		}
+		assert.True(t, !slices.Contains(requestedPages(web.Requests().Host("a.test")), "/other"),
+			"a request was made that nobody waited for")
+		assert.AtMost(t, len(web.Requests().Host("out.test")), 0, "a host that opted out saw requests")
 	})
 }
 
@@ -164,9 +144,7 @@ func TestOnlyVisits(t *testing.T) {
 			r.end()
 		}
 		for _, gap := range web.Requests().Host("a.test").Gaps() {
-			if gap.Length < time.Minute {
-				t.Errorf("%v between %s and %s", gap.Length, gap.Before.Path, gap.After.Path)
-			}
+			assert.AtLeast(t, gap.Length, time.Minute, "between", gap.Before.Path, gap.After.Path)
 		}
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/rules/wall"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -67,14 +68,12 @@ func TestHeavyWallSurvivesKill(t *testing.T) {
 	must.Do(t, <-done)
 	log := web.Requests().Host("walled.test")
 	for _, gap := range log.Gaps()[len(log.Gaps())-int(walled.refused.Load()-before):] {
-		if gap.Length < time.Minute {
-			t.Errorf("%v after %s the wall got a request for %s", gap.Length, gap.Before.Path, gap.After.Path)
-		}
+		assert.AtLeast(t, gap.Length, time.Minute, "after", gap.Before.Path, "the wall got a request for",
+			gap.After.Path)
 	}
 	for u, outcome := range stored(t, o.DataDir) {
-		if outcome.State == storage.Failed || strings.Contains(u, "good.test") && outcome.State != storage.Fetched {
-			t.Errorf("%s is %+v", u, outcome)
-		}
+		assert.True(t, outcome.State != storage.Failed &&
+			(!strings.Contains(u, "good.test") || outcome.State == storage.Fetched), "%s is %+v", u, outcome)
 	}
 }
 
@@ -104,19 +103,14 @@ func TestHeavyHoldsSurviveKill(t *testing.T) {
 	_, done = startChild(t, dir)
 	must.Do(t, <-done)
 	for _, host := range []string{"tired.test", "parked.test"} {
-		if n := len(web.Requests().Host(host)) - len(before.Host(host)); n > 0 {
-			t.Errorf("%s got %d requests after the kill", host, n)
-		}
+		assert.AtMost(t, len(web.Requests().Host(host))-len(before.Host(host)), 0, host, "requests after the kill")
 	}
-	if n := len(web.Requests().Host("good.test").Pages()); n < 301 {
-		t.Errorf("%d pages of the other host", n)
-	}
+	assert.AtLeast(t, len(web.Requests().Host("good.test").Pages()), 301, "pages of the other host")
 	s := must.Get(storage.Open(o.DataDir, storage.Options{ReadOnly: true}))(t)
 	defer s.Close()
 	h := must.Get(s.HostByName("parked.test"))(t)
 	state, err := politeness.DecodeState(h.Politeness)
 	now := time.Now()
-	if err != nil || !politeness.NewHost(&o.Frontier.Politeness, state, now).Explain(now).Parked {
-		t.Errorf("the host is not parked: %+v, %v", state, err)
-	}
+	assert.True(t, err == nil && politeness.NewHost(&o.Frontier.Politeness, state, now).Explain(now).Parked,
+		"the host is not parked: %+v, %v", state, err)
 }

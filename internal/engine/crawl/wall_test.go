@@ -14,6 +14,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/sweep"
 	"github.com/amble-crawler/amble/internal/modules/audit"
 	"github.com/amble-crawler/amble/internal/rules/wall"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/memnet"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -71,17 +72,14 @@ func checkVisits(t *testing.T, name string, visits []zoo.Visit) {
 			continue
 		}
 		least := min(max(time.Minute, 2*last*4/5), 24*time.Hour) // a backoff is up to a quarter longer at random
-		if gap < least || !throttles(name) && gap > 45*time.Minute && gap < 24*time.Hour {
-			t.Errorf("%s: probe %d came %v after the request before, want %v at least", name, probes+1, gap, least)
-		}
-		if probes%2 == 0 && len(known) > 1 && !throttles(name) && !known[v.Target] {
-			t.Errorf("%s: probe %d is of %s, which never answered", name, probes+1, v.Target)
-		}
+		assert.True(t, gap >= least && (throttles(name) || gap <= 45*time.Minute || gap >= 24*time.Hour),
+			"%s: probe %d came %v after the request before, want %v at least", name, probes+1, gap, least)
+		assert.True(t, probes%2 != 0 || len(known) <= 1 || throttles(name) || known[v.Target],
+			"%s: probe %d is of %s, which never answered", name, probes+1, v.Target)
 		probes, last = probes+1, gap
 	}
-	if early > 10 || probes == 0 {
-		t.Errorf("%s: %d requests into the wall before it was seen, and %d probes", name, early, probes)
-	}
+	assert.True(t, early <= 10 && probes != 0, "%s: %d requests into the wall before it was seen, and %d probes", name,
+		early, probes)
 }
 
 // hasTwo reports whether a page was fetched before a wall and after it, because probes asked for it.
@@ -97,9 +95,7 @@ func checkAudit(t *testing.T, o Options) {
 	t.Helper()
 	r, err := audit.Run(t.Context(), [][]string{{filepath.Join(o.DataDir, requestlog.DirName)}},
 		audit.Options{Robots: o.Frontier.Robots})
-	if err != nil || r.Requests == 0 {
-		t.Errorf("the audit has %d requests: %v", r.Requests, err)
-	}
+	assert.True(t, err == nil && r.Requests != 0, "the audit has %d requests: %v", r.Requests, err)
 	for _, v := range r.Violations {
 		t.Errorf("audit: %+v", v)
 	}
@@ -134,9 +130,8 @@ func TestHeavyWalls(t *testing.T) {
 				case strings.HasSuffix(u, "/behind-the-wall"):
 					t.Errorf("%s: a link of a wall that was known was followed", kind)
 				case strings.HasSuffix(u, "/of-the-wall"):
-					if kind != "same-document" && kind != "gate" && kind != "soft-block" && kind != "challenge-page" {
-						t.Errorf("%s: a link of the wall was followed", kind)
-					}
+					assert.True(t, kind == "same-document" || kind == "gate" || kind == "soft-block" ||
+						kind == "challenge-page", "%s: a link of the wall was followed", kind)
 				default:
 					pages++
 					got := lines[u]
@@ -151,10 +146,9 @@ func TestHeavyWalls(t *testing.T) {
 							break
 						}
 					}
-					if outcome.State != storage.Fetched || outcome.Status != 200 || len(got) == 0 ||
-						got[len(got)-1].Status != 200 || got[len(got)-1].Reason != "" {
-						t.Errorf("%s: %s is %+v, and its lines are %+v", kind, u, outcome, got)
-					}
+					assert.True(t, outcome.State == storage.Fetched && outcome.Status == 200 && len(got) != 0 &&
+						got[len(got)-1].Status == 200 && got[len(got)-1].Reason == "",
+						"%s: %s is %+v, and its lines are %+v", kind, u, outcome, got)
 				}
 			}
 			last := make(map[string]bool) // the last visit of each page was no refusal
@@ -162,16 +156,11 @@ func TestHeavyWalls(t *testing.T) {
 				last[v.Target] = !v.Refused
 			}
 			for target, ok := range last {
-				if !ok && target != "/of-the-wall" {
-					t.Errorf("%s: %s was refused the last time", kind, target)
-				}
+				assert.True(t, ok || target == "/of-the-wall", "%s: %s was refused the last time", kind, target)
 			}
-			if again > 1 {
-				t.Errorf("%s: %d pages that answered were fetched again", kind, again)
-			}
-			if pages != 41 || written > pages+20 {
-				t.Errorf("%s: %d pages with %d lines of output, want 41 and 20 more at most", kind, pages, written)
-			}
+			assert.AtMost(t, again, 1, kind, "pages that answered were fetched again")
+			assert.True(t, pages == 41 && written <= pages+20,
+				"%s: %d pages with %d lines of output, want 41 and 20 more at most", kind, pages, written)
 		}
 	})
 }
@@ -207,9 +196,8 @@ func TestHeavyWallsCostOthersNothing(t *testing.T) {
 	without, pages := finished("")
 	with, same := finished("refusal")
 	t.Logf("the others: %d requests in %v, without walls %d in %v", same, with, pages, without)
-	if pages != 8*41 || same != pages || with > without+without/50 {
-		t.Errorf("the others have %d requests in %v, and %d in %v without walls", same, with, pages, without)
-	}
+	assert.True(t, pages == 8*41 && same == pages && with <= without+without/50,
+		"the others have %d requests in %v, and %d in %v without walls", same, with, pages, without)
 }
 
 // TestWallSurvives: backoff and the put-back of URLs go on after a restart. TestSoakParkedWall has
@@ -241,13 +229,9 @@ func crawlThroughWall(t *testing.T, lasts time.Duration, daily int, limits ...ti
 			}
 		}
 		refused := len(slices.DeleteFunc(visits, func(v zoo.Visit) bool { return !v.Refused }))
-		if days != daily || refused > 18 {
-			t.Errorf("%d gaps of a day, and %d refusals in %v", days, refused, lasts)
-		}
+		assert.True(t, days == daily && refused <= 18, "%d gaps of a day, and %d refusals in %v", days, refused, lasts)
 		for u, outcome := range stored(t, o.DataDir) {
-			if outcome.State != storage.Fetched {
-				t.Errorf("%s is %+v", u, outcome)
-			}
+			assert.Equal(t, outcome.State, storage.Fetched, u, "is", outcome)
 		}
 	})
 }
@@ -270,9 +254,7 @@ func TestNoWall(t *testing.T) {
 		o.Frontier.Politeness.Delay = time.Second
 		began := time.Now()
 		crawl(t, o, web.URL("a.test", "/"))
-		if took := time.Since(began); took > 5*time.Minute {
-			t.Errorf("the crawl took %v", took)
-		}
+		assert.AtMost(t, time.Since(began), 5*time.Minute, "the crawl took")
 		want := map[string]storage.State{"a.test/": storage.Fetched, "a.test/challenged": storage.Failed}
 		for _, path := range open {
 			want["a.test"+path] = storage.Fetched
@@ -282,9 +264,8 @@ func TestNoWall(t *testing.T) {
 		}
 		checkStates(t, o, want)
 		checkOutput(t, o)
-		if got := stored(t, o.DataDir)[web.URL("a.test", "/challenged")]; got.Reason != storage.ReasonWall {
-			t.Errorf("the challenge ended as %+v", got)
-		}
+		assert.Equal(t, stored(t, o.DataDir)[web.URL("a.test", "/challenged")].Reason, storage.ReasonWall,
+			"the challenge ended as")
 	})
 }
 
@@ -312,9 +293,7 @@ func TestWallBehindFirstPage(t *testing.T) {
 					fetched++
 				}
 			}
-			if fetched != n+1 {
-				t.Errorf("%s: %d of %d pages were fetched", name, fetched, n+1)
-			}
+			assert.Equal(t, fetched, n+1, name, "pages were fetched")
 		}
 	})
 }

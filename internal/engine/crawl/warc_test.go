@@ -20,6 +20,7 @@ import (
 	"github.com/amble-crawler/amble/internal/modules/warc/warcfiles"
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/output/formats"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -64,9 +65,7 @@ func checkArchive(t testing.TB, o Options) {
 		}
 	}
 	for u := range captures {
-		if !strings.HasSuffix(u, "/robots.txt") {
-			t.Errorf("%s is in the archive and not in the store", u)
-		}
+		assert.True(t, strings.HasSuffix(u, "/robots.txt"), "%s is in the archive and not in the store", u)
 	}
 }
 
@@ -75,17 +74,13 @@ func page(t testing.TB, dir, url string) (head, body string, s *warcfiles.Stored
 	t.Helper()
 	c := must.Get(warcfiles.OpenCollection(dir, formats.All()))(t)
 	e, err := c.Find(context.Background(), url, time.Time{})
-	if err != nil {
-		t.Fatalf("%s: %v", url, err)
-	}
+	must.Do(t, err, url)
 	s = must.Get(c.Open(context.Background(), e))(t)
 	t.Cleanup(func() { s.Close() })
 	r := io.MultiReader(bytes.NewReader(s.BodyHead), s.Body)
 	resp := must.Get(http.ReadResponse(bufio.NewReader(r), nil))(t)
 	b, err := io.ReadAll(resp.Body)
-	if err != nil && s.Truncated == "" {
-		t.Fatal(err)
-	}
+	must.True(t, err == nil || s.Truncated != "", "%v", err)
 	return string(s.Head), string(b), s
 }
 
@@ -139,16 +134,12 @@ func TestArchive(t *testing.T) {
 		revisits := 0
 		for _, path := range []string{"/same1", "/same2"} {
 			_, body, s := page(t, o.Archive.Dir, web.URL("a.test", path))
-			if body != same {
-				t.Errorf("%s has %d bytes", path, len(body))
-			}
+			assert.Equal(t, body, same, path, "has", len(body), "bytes")
 			if s.Entry.Mime == warc.MimeRevisit {
 				revisits++
 			}
 		}
-		if revisits != 1 {
-			t.Errorf("of two equal pages %d are revisits", revisits)
-		}
+		assert.Equal(t, revisits, 1, "of two equal pages are revisits")
 		facts := metadata(t, o.Archive.Dir)
 		for _, want := range []string{
 			"via: " + web.URL("a.test", "/") + "\r\n", "depth: 1\r\n",
@@ -159,10 +150,8 @@ func TestArchive(t *testing.T) {
 				t.Errorf("the facts of a page do not have %q:\n%s", want, facts[web.URL("a.test", "/signs")])
 			}
 		}
-		if want := "outlink: " + web.URL("a.test", "/same1") +
-			"\r\n"; !strings.Contains(facts[web.URL("a.test", "/")], want) {
-			t.Errorf("the facts of the root do not have %q:\n%s", want, facts[web.URL("a.test", "/")])
-		}
+		assert.Contains(t, facts[web.URL("a.test", "/")], "outlink: "+web.URL("a.test", "/same1")+"\r\n",
+			"the facts of the root do not")
 	})
 }
 
@@ -182,9 +171,7 @@ func metadata(t testing.TB, dir string) map[string]string {
 func eachRecord(t testing.TB, dir string, each func(*warc.Record)) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.warc.*z*"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("files %v: %v", files, err)
-	}
+	must.True(t, err == nil && len(files) != 0, "files %v: %v", files, err)
 	for _, name := range files {
 		f := must.Get(os.Open(name))(t)
 		defer f.Close()
@@ -194,9 +181,7 @@ func eachRecord(t testing.TB, dir string, each func(*warc.Record)) {
 			if err == io.EOF {
 				break
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			each(rec)
 		}
 	}
@@ -257,9 +242,7 @@ func TestArchiveInZstd(t *testing.T) {
 				bodies++
 			}
 		}
-		if !maps.Equal(got, want) || bodies != 1 {
-			t.Errorf("%d bodies in %v, want 1 in %v", bodies, got, want)
-		}
+		assert.True(t, maps.Equal(got, want) && bodies == 1, "%d bodies in %v, want 1 in %v", bodies, got, want)
 		o.Archive.DictionaryFile = "warc_test.go"
 		if _, err := Open(o, testLog(t)); !errors.Is(err, archive.ErrOption) ||
 			!strings.Contains(err.Error(), "warc_test.go") {
@@ -305,9 +288,7 @@ func TestEqualBodiesInARow(t *testing.T) {
 				whole++
 			}
 		}
-		if whole != 1 {
-			t.Errorf("of %d equal bodies %d are stored: %+v", len(pages), whole, captures)
-		}
+		assert.Equal(t, whole, 1, len(pages), "equal bodies are stored", captures)
 	})
 }
 
@@ -385,9 +366,7 @@ func TestBrokenAnswers(t *testing.T) {
 			}
 			got[path] = why
 		})
-		if !maps.Equal(got, want) {
-			t.Errorf("records of answers that broke off: %v, want %v", got, want)
-		}
+		assert.True(t, maps.Equal(got, want), "records of answers that broke off: %v, want %v", got, want)
 	})
 }
 
@@ -413,21 +392,16 @@ func TestEndlessPage(t *testing.T) {
 		crawl(t, o, web.URL("a.test", "/long"))
 		checkArchive(t, o)
 		_, body, s := page(t, o.Archive.Dir, web.URL("a.test", "/long"))
-		if s.Truncated == "" {
-			t.Error("the record does not say that it is truncated")
-		}
-		if len(body) < 10<<20 || len(body) > 11<<20 || !strings.HasPrefix(body, "all work") {
-			t.Errorf("%d bytes are stored", len(body))
-		}
+		assert.Not(t, s.Truncated, "", "the record does not say that it is truncated")
+		assert.True(t, len(body) >= 10<<20 && len(body) <= 11<<20 && strings.HasPrefix(body, "all work"),
+			"%d bytes are stored", len(body))
 		truncated := 0
 		eachRecord(t, o.Archive.Dir, func(rec *warc.Record) {
 			if rec.Header.Get(warc.FieldTruncated) == "length" && rec.Type() == warc.TypeResponse {
 				truncated++
 			}
 		})
-		if truncated != 1 {
-			t.Errorf("%d records say WARC-Truncated: length", truncated)
-		}
+		assert.Equal(t, truncated, 1, "records say WARC-Truncated: length")
 		if answered(t, web); sent > 100<<20 {
 			t.Errorf("the server sent %d bytes", sent)
 		}
@@ -465,9 +439,7 @@ func TestIdleFilesAreCompleted(t *testing.T) {
 		testkit.Until(t, "one page more, and no file is open",
 			func() bool { return e.store.Counters().Of(storage.Failed) == 1 && idle() })
 		stop()
-		if n := len(outputLines(t, o.Archive.Dir)); n != 5 {
-			t.Errorf("%d lines of pages, want 5", n)
-		}
+		assert.Equal(t, len(outputLines(t, o.Archive.Dir)), 5, "lines of pages")
 		checkArchive(t, o)
 	})
 }

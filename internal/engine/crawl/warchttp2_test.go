@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/modules/warc/warcfiles"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -55,22 +56,18 @@ func TestArchiveOfHTTP2(t *testing.T) {
 	checkOutput(t, o)
 	checkArchive(t, o)
 	head, body, _ := page(t, o.Archive.Dir, home+"page")
-	if !strings.HasPrefix(head, "HTTP/1.1 200 OK\r\nContent-Length: ") || !strings.Contains(body, "a page") {
-		t.Errorf("stored as %q %q", head, body)
-	}
+	assert.True(t, strings.HasPrefix(head, "HTTP/1.1 200 OK\r\nContent-Length: ") && strings.Contains(body, "a page"),
+		"stored as %q %q", head, body)
 	const exchanges = 5 // robots.txt, the start and three pages
-	if n := bytes.Count(unpacked(t, o.Archive.Dir), []byte("\r\nWARC-Protocol: h2\r\n")); n != 2*exchanges {
-		t.Errorf("%d records say their protocol, want the request and the response of %d exchanges", n, exchanges)
-	}
+	assert.Equal(t, bytes.Count(unpacked(t, o.Archive.Dir), []byte("\r\nWARC-Protocol: h2\r\n")), 2*exchanges,
+		"records say their protocol", exchanges, "exchanges")
 }
 
 // unpacked returns the WARC files of a directory, one behind the other, decompressed.
 func unpacked(t *testing.T, dir string) (all []byte) {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(dir, "*.warc.gz"))
-	if err != nil || len(names) == 0 {
-		t.Fatalf("%v of %s: %v", names, warcfiles.Name, err)
-	}
+	must.True(t, err == nil && len(names) != 0, "%v of %s: %v", names, warcfiles.Name, err)
 	for _, name := range names {
 		f := must.Get(os.Open(name))(t)
 		z := must.Get(gzip.NewReader(f))(t)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/engine/marks"
 	"github.com/amble-crawler/amble/internal/rules/recrawl"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/memnet"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -50,9 +51,7 @@ func TestYield(t *testing.T) {
 		for range 2 {
 			sum, err := crawlFor(t, o, 8*time.Second, web.URL("a.test", "/rewritten"), web.URL("a.test", "/validated"),
 				web.URL("a.test", "/changing"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			all.Add(&sum.Status.Run.Yield)
 		}
 		length := uint64(len("<html><body><p></p></body></html>") + len(paragraph))
@@ -66,9 +65,8 @@ func TestYield(t *testing.T) {
 		if changes := all.Recrawls - all.Unchanged; changes < 4 || changes > uint64(changing.Load()) {
 			t.Errorf("%+v, and %d requests for a page that changes", all, changing.Load())
 		}
-		if n := len(web.Requests().Filter(func(r testweb.Request) bool { return r.Path == "/i.png" })); n < 3 {
-			t.Errorf("the image was requested %d times: it is not recrawled", n)
-		}
+		assert.AtLeast(t, len(web.Requests().Filter(func(r testweb.Request) bool { return r.Path == "/i.png" })), 3,
+			"the image was requested times: it is not recrawled")
 		s := must.Get(storage.Open(o.DataDir, storage.Options{ReadOnly: true}))(t)
 		defer s.Close()
 		h := must.Get(s.HostByName("a.test"))(t)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/engine/inspect"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/memnet"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -164,20 +165,14 @@ func visitZoo(t *testing.T, network *memnet.Network, patience time.Duration,
 	}
 	watch := watchHeap()
 	crawl(t, o, seeds...)
-	if most := watch(); most > 400<<20 {
-		t.Errorf("up to %d MiB of memory were in use", most>>20)
-	}
+	assert.AtMost(t, watch(), 400<<20, "up MiB of memory were in use")
 
 	all, lines := stored(t, o.DataDir), outputLines(t, o.Archive.Dir)
 	for _, name := range names {
 		u := seed(t, z.URL(name)).URL.String()
 		got := ended(all[u], len(lines[u]) == 1 && lines[u][0].Truncated)
-		if !slices.Contains(zooEnd(name), got) {
-			t.Errorf("%s: %s is %q, want %q", name, u, got, zooEnd(name))
-		}
-		if z.Bitten(name) == 0 {
-			t.Errorf("%s was not met", name)
-		}
+		assert.True(t, slices.Contains(zooEnd(name), got), "%s: %s is %q, want %q", name, u, got, zooEnd(name))
+		assert.Not(t, z.Bitten(name), 0, name, "was not met")
 	}
 	details := make(map[string]bool)
 	for u, outcome := range all {
@@ -187,20 +182,16 @@ func visitZoo(t *testing.T, network *memnet.Network, patience time.Duration,
 				t.Errorf("%s is a bad response, with the note %q", u, outcome.Note)
 			}
 		}
-		if outcome.State == storage.Queued || outcome.State == storage.Retrying {
-			t.Errorf("%s is still %s", u, outcome.State)
-		}
-		if strings.HasPrefix(u, web.URL("good.test", "/")) && outcome.State != storage.Fetched {
-			t.Errorf("%s is %s", u, outcome.State)
-		}
+		assert.True(t, outcome.State != storage.Queued && outcome.State != storage.Retrying, "%s is still %s", u,
+			outcome.State)
+		assert.True(t, !strings.HasPrefix(u, web.URL("good.test", "/")) || outcome.State == storage.Fetched, "%s is %s",
+			u, outcome.State)
 	}
 	if pick("speaks-ssh") && len(details) < 15 {
 		t.Errorf("%d faults of bad responses are told apart, want 15 at least: %q", len(details),
 			slices.Collect(maps.Keys(details)))
 	}
-	if n := len(web.Requests().Pages()); n != 31 {
-		t.Errorf("the good host was requested %d pages, want 31", n)
-	}
+	assert.Equal(t, len(web.Requests().Pages()), 31, "the good host was requested pages")
 	checkOutput(t, o)
 	return z, o, all
 }
@@ -270,9 +261,7 @@ func TestZooOfStalls(t *testing.T) {
 // In real time, over the real network: what the kernel makes of broken connections counts.
 func TestHeavyZoo(t *testing.T) {
 	z, o, all := visitZoo(t, nil, 30*time.Second, func(name string) bool { return !stalls(name) })
-	if n := len(z.Names()); n < 100 {
-		t.Errorf("%d animals, want at least 100", n)
-	}
+	assert.AtLeast(t, len(z.Names()), 100, "animals")
 
 	ends := map[string]string{
 		"http://10.1.2.3/":                         "failed blocked_address",
@@ -311,9 +300,7 @@ func TestHeavyZoo(t *testing.T) {
 		if _, known := all[origin.URL("/forged").String()]; known {
 			t.Errorf("%s: an answer that nobody requested was taken", name)
 		}
-		if n := hostErrors(t, o.DataDir, z.Host(name)); len(n[0]) != 0 {
-			t.Errorf("%s: counted errors %v", name, n)
-		}
+		assert.Equal(t, len(hostErrors(t, o.DataDir, z.Host(name))[0]), 0, name, "counted errors")
 	}
 	denied := 0
 	for u, o := range all {
@@ -323,13 +310,9 @@ func TestHeavyZoo(t *testing.T) {
 			}
 		}
 	}
-	if denied != 40 {
-		t.Errorf("%d URLs are denied by the robots.txt that takes long, want 40", denied)
-	}
+	assert.Equal(t, denied, 40, "URLs are denied by the robots.txt that takes long")
 	counts := hostErrors(t, o.DataDir, z.Host("no-gzip"), z.Host("closes-after-request"), z.Host("gzip-then-noise"))
-	if got, want := fmt.Sprint(counts), "[map[bad_encoding:1] map[closed:2] map[]]"; got != want {
-		t.Errorf("counted errors of hosts: %s, want %s", got, want)
-	}
+	assert.Equal(t, fmt.Sprint(counts), "[map[bad_encoding:1] map[closed:2] map[]]", "counted errors of hosts")
 	for u, want := range ends {
 		if o, known := all[u]; !known || ended(o, false) != want {
 			t.Errorf("%s is %q (known: %v), want %q", u, ended(o, false), known, want)
@@ -343,9 +326,7 @@ func TestHeavyZoo(t *testing.T) {
 				n++
 			}
 		}
-		if n > most {
-			t.Errorf("%s: %d URLs, want at most %d", name, n, most)
-		}
+		assert.AtMost(t, n, most, name, "URLs")
 	}
 }
 
@@ -374,22 +355,13 @@ func TestNameThatChangesItsAnswer(t *testing.T) {
 		crawl(t, o, web.URL("rebind.test", "/"))
 		<-flipped
 		for _, q := range web.Requests() {
-			if q.Address != public.String() {
-				t.Errorf("%s%s was requested of %s", q.Host, q.Path, q.Address)
-			}
+			assert.Equal(t, q.Address, public.String(), q.Host, q.Path, "was requested of")
 		}
-		if n := len(web.Requests().Pages()); n != 6 {
-			t.Errorf("%d pages, want 6", n)
-		}
+		assert.Equal(t, len(web.Requests().Pages()), 6, "pages")
 		before := web.Served()
 		crawl(t, o, web.URL("rebind.test", "/later"))
-		if got := stored(t, o.DataDir)[web.URL("rebind.test", "/later")]; ended(got,
-			false) != "failed blocked_address" {
-			t.Errorf("%q", ended(got, false))
-		}
-		if web.Served() != before {
-			t.Error("an address that may not be reached was requested")
-		}
+		assert.Equal(t, ended(stored(t, o.DataDir)[web.URL("rebind.test", "/later")], false), "failed blocked_address")
+		assert.Equal(t, web.Served(), before, "an address that may not be reached was requested")
 	})
 }
 
@@ -414,9 +386,7 @@ func TestLostConnectionsCostNothing(t *testing.T) {
 		crawl(t, o, seeds...)
 		fetched := make(map[string]int)
 		for u, outcome := range stored(t, o.DataDir) {
-			if got := ended(outcome, false); got != "fetched 200" {
-				t.Errorf("%s is %s", u, got)
-			}
+			assert.Equal(t, ended(outcome, false), "fetched 200", u)
 			fetched[seed(t, u).URL.Host()]++
 		}
 		for i, counts := range hostErrors(t, o.DataDir, hosts...) {

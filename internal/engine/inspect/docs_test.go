@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/amble-crawler/amble/internal/output/csvout"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/fetch"
 	"github.com/amble-crawler/amble/storage"
@@ -29,13 +30,9 @@ func TestLinesAreDocumented(t *testing.T) {
 			continue
 		}
 		row, _, _ = strings.Cut(row, "\n")
-		if always := strings.Contains(row, "| always"); always != (optional == "") {
-			t.Errorf("%s: the row says %q", name, row)
-		}
+		assert.Equal(t, strings.Contains(row, "| always"), (optional == ""), name, "the row says", row)
 	}
-	if rows := strings.Count(text, "\n| `"); rows != fields {
-		t.Errorf("%d rows for %d fields", rows, fields)
-	}
+	assert.Equal(t, strings.Count(text, "\n| `"), fields, "rows for fields")
 }
 
 // TestStatesAreInTheGlossary: docs/GLOSSARY.md has a row for each state of a host and of a URL, and no other.
@@ -54,9 +51,7 @@ func TestStatesAreInTheGlossary(t *testing.T) {
 		}
 		slices.Sort(rows)
 		slices.Sort(states)
-		if !slices.Equal(rows, states) {
-			t.Errorf("states of a %s: the page has %q, the code %q", title, rows, states)
-		}
+		assert.Slice(t, rows, states, "states of a", title, "the page the code")
 	}
 }
 
@@ -68,9 +63,7 @@ func TestHostsAreDocumented(t *testing.T) {
 	for _, row := range regexp.MustCompile("\n\\| `([a-z_]+)` \\|").FindAllStringSubmatch(text, -1) {
 		rows = append(rows, row[1])
 	}
-	if want := csvout.Columns[Host](); !slices.Equal(rows, want) {
-		t.Errorf("the page has\n%q\nthe columns are\n%q", rows, want)
-	}
+	assert.Slice(t, rows, csvout.Columns[Host](), "the page the columns")
 }
 
 // docs/ERRORS.md has a row for every reason and no other, and says of each kind of failure what is
@@ -95,11 +88,8 @@ func TestErrorsPage(t *testing.T) {
 		}
 	}
 	for _, name := range ReasonNames() {
-		if n := strings.Count(strings.Join(append([]string{""}, append(listed, "")...), " "), " "+name+" "); n != 1 {
-			t.Errorf("%s has %d rows in the page, want 1", name, n)
-		}
+		assert.Equal(t, strings.Count(strings.Join(append([]string{""}, append(listed, "")...), " "), " "+name+" "), 1,
+			name, "rows in the page")
 	}
-	if !slices.Contains(listed, "loop") {
-		t.Error("the rows are not found")
-	}
+	assert.True(t, slices.Contains(listed, "loop"), "the rows are not found")
 }

@@ -2,13 +2,13 @@ package inspect
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage"
@@ -19,9 +19,7 @@ func tableView(t testing.TB, n int) *View {
 	t.Helper()
 	s := must.Get(storage.Open(t.TempDir(), storage.Options{NoSync: true}))(t)
 	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, s.Close())
 	})
 	table := &Table{At: now}
 	var b storage.Batch
@@ -48,9 +46,8 @@ func allPages(t *testing.T, v *View, q HostQuery) (names []string) {
 	t.Helper()
 	for pages := 0; ; pages++ {
 		page, err := v.HostPage(context.Background(), q)
-		if err != nil || len(page.Hosts) > q.Limit || pages > 1000 {
-			t.Fatalf("%+v: page %d of %d hosts, %v", q, pages, len(page.Hosts), err)
-		}
+		must.True(t, err == nil && len(page.Hosts) <= q.Limit && pages <= 1000, "%+v: page %d of %d hosts, %v", q,
+			pages, len(page.Hosts), err)
 		for i := range page.Hosts {
 			names = append(names, page.Hosts[i].Host)
 		}
@@ -100,9 +97,7 @@ func TestHostPages(t *testing.T) {
 		}
 	}
 	page, err := v.HostPage(context.Background(), HostQuery{Sort: "waiting", Limit: 3, State: HostReady})
-	if err != nil || page.Matching != 167 {
-		t.Errorf("%d match, %v", page.Matching, err)
-	}
+	assert.True(t, err == nil && page.Matching == 167, "%d match, %v", page.Matching, err)
 }
 
 func TestHostPagesByName(t *testing.T) {
@@ -116,15 +111,10 @@ func TestHostPagesByName(t *testing.T) {
 		t.Error(got)
 	}
 	page, err := v.HostPage(context.Background(), HostQuery{Sort: "waiting", Limit: 4, Contains: "h11"})
-	if err != nil || page.Matching != 11 || len(page.Hosts) != 4 || page.Next == "" {
-		t.Errorf("in another order: %d of %d, %v", len(page.Hosts), page.Matching, err)
-	}
-	if got := names(HostQuery{Under: "h7.test"}); got != "h7.test" {
-		t.Error(got)
-	}
-	if got := names(HostQuery{Under: "other.test"}); got != "" {
-		t.Error(got)
-	}
+	assert.True(t, err == nil && page.Matching == 11 && len(page.Hosts) == 4 && page.Next != "",
+		"in another order: %d of %d, %v", len(page.Hosts), page.Matching, err)
+	assert.Equal(t, names(HostQuery{Under: "h7.test"}), "h7.test")
+	assert.Equal(t, names(HostQuery{Under: "other.test"}), "")
 }
 
 func TestHostPagesThatMakeNoSense(t *testing.T) {
@@ -134,9 +124,7 @@ func TestHostPagesThatMakeNoSense(t *testing.T) {
 		{Sort: "delay", Limit: 1, After: "1.99999999999"},
 		{Sort: "beauty", Limit: 1}, {Sort: "urls", Limit: 1, After: "1.1"},
 	} {
-		if _, err := v.HostPage(context.Background(), q); !errors.Is(err, ErrQuery) {
-			t.Errorf("%+v: %v", q, err)
-		}
+		assert.Fails(v.HostPage(context.Background(), q))(t, ErrQuery, q)
 	}
 }
 

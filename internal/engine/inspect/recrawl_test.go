@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"runtime"
@@ -9,6 +8,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/rules/recrawl"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/web/weburl"
@@ -67,22 +67,14 @@ func TestRecrawlPlan(t *testing.T) {
 		Outcome: storage.Outcome{State: storage.Fetched, At: now}}}})
 
 	options := testOptions()
-	if _, err := New(s, options).RecrawlPlan(t.Context(), 10); !errors.Is(err, ErrQuery) {
-		t.Errorf("without recrawls: %v", err)
-	}
+	assert.Fails(New(s, options).RecrawlPlan(t.Context(), 10))(t, ErrQuery, "without recrawls")
 	options.Recrawl = &o
 	r := must.Get(New(s, options).RecrawlPlan(t.Context(), 10))(t)
-	if r.Pages != 61 || r.Hosts != 2 || r.Unplanned != 1 || r.Plain != 0 || r.Budget != 50 {
-		t.Errorf("%+v", r)
-	}
-	if math.Abs(r.Visits-50) > 1 {
-		t.Errorf("the plan has %g visits a day, the budget is 50", r.Visits)
-	}
+	assert.True(t, r.Pages == 61 && r.Hosts == 2 && r.Unplanned == 1 && r.Plain == 0 && r.Budget == 50, "%+v", r)
+	assert.AtMost(t, math.Abs(r.Visits-50), 1, "the plan has", r.Visits, "visits a day, the budget is 50")
 	last := 0.0
 	for _, f := range r.Budgets {
-		if *f.Freshness < last || f.Visits > f.Budget*1.01 {
-			t.Errorf("budgets: %+v", r.Budgets)
-		}
+		assert.True(t, !(*f.Freshness < last) && !(f.Visits > f.Budget*1.01), "budgets: %+v", r.Budgets)
 		last = *f.Freshness
 	}
 	large := r.Largest[0]
@@ -91,19 +83,16 @@ func TestRecrawlPlan(t *testing.T) {
 		t.Errorf("%+v with a freshness of %g, want %g visits a day of a page and %g", large, *large.Freshness,
 			want.visits, want.fresh)
 	}
-	if len(r.Next) != 20 || r.Next[0].Due.Sub(want.soonest).Abs() > time.Second ||
-		r.Next[0].Due.After(r.Next[19].Due) || r.Next[0].Changes == nil {
-		t.Errorf("next: %+v, want the first at %v", r.Next, want.soonest)
-	}
+	assert.True(t, len(r.Next) == 20 && r.Next[0].Due.Sub(want.soonest).Abs() <= time.Second &&
+		!r.Next[0].Due.After(r.Next[19].Due) && r.Next[0].Changes != nil, "next: %+v, want the first at %v", r.Next,
+		want.soonest)
 }
 
 // TestRecrawlPlanOfManyHosts: of more hosts than the limit, an even sample is inspected.
 func TestRecrawlPlanOfManyHosts(t *testing.T) {
 	const hosts, sampled = 3000, 8 * stretch
 	s, err := storage.Open(t.TempDir(), storage.Options{NoSync: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer s.Close()
 	var b storage.Batch
 	for n := range hosts {
@@ -126,24 +115,20 @@ func TestRecrawlPlanOfManyHosts(t *testing.T) {
 	v := New(s, o)
 	v.maxHosts = sampled
 	r, err := v.RecrawlPlan(t.Context(), 10)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	near := func(got, want int) bool { return math.Abs(float64(got)/float64(want)-1) < 0.01 }
-	if r.Known != hosts || r.Inspected != sampled || !near(r.Hosts, hosts*3/4) || !near(r.Overdue, hosts/4) ||
-		len(r.Largest) != 10 || len(r.Next) != nextRecrawls {
-		t.Errorf("%d hosts are known, %d were inspected; %d with recrawls, %d with one that is overdue, %d listed",
-			r.Known, r.Inspected, r.Hosts, r.Overdue, len(r.Largest))
-	}
+	assert.True(t, r.Known == hosts && r.Inspected == sampled && near(r.Hosts, hosts*3/4) && near(r.Overdue, hosts/4) &&
+		len(r.Largest) == 10 && len(r.Next) == nextRecrawls,
+		"%d hosts are known, %d were inspected; %d with recrawls, %d with one that is overdue, %d listed", r.Known,
+		r.Inspected, r.Hosts, r.Overdue, len(r.Largest))
 	seen := map[storage.HostID]bool{}
 	last := storage.NoHost
 	err = v.someHosts(t.Context(), &RecrawlPlan{}, func(h *storage.Host) error {
 		seen[h.ID], last = true, h.ID
 		return nil
 	})
-	if err != nil || len(seen) != sampled || last != hosts {
-		t.Errorf("%d hosts were inspected, up to id %d of %d (%v)", len(seen), last, hosts, err)
-	}
+	assert.True(t, err == nil && len(seen) == sampled && last == hosts,
+		"%d hosts were inspected, up to id %d of %d (%v)", len(seen), last, hosts, err)
 }
 
 func stored(t *testing.T, s *storage.Store, host storage.HostID, ordinal uint32) (o storage.Outcome) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/rules/wall"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/robots"
 )
 
@@ -33,9 +34,8 @@ func TestTableAdd(t *testing.T) {
 		table := Table{At: now}
 		table.Add(&c.view, later)
 		r := table.row(7)
-		if r == nil || HostStates()[r.State] != c.state || r.Next != c.next || r.Left != uint32(c.view.Left) ||
-			r.Delay != 2 || r.Finish != 3600 {
-			t.Errorf("%+v: %+v, want %s and %d s", c.view, r, c.state, c.next)
-		}
+		assert.True(t, r != nil && HostStates()[r.State] == c.state && r.Next == c.next &&
+			r.Left == uint32(c.view.Left) && r.Delay == 2 && r.Finish == 3600, "%+v: %+v, want %s and %d s", c.view, r,
+			c.state, c.next)
 	}
 }

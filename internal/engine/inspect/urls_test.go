@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/amble-crawler/amble/internal/rules/seeds"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/web/weburl"
@@ -45,22 +45,18 @@ func TestURLs(t *testing.T) {
 		var got []string
 		_, err := v.URLs(context.Background(), q, func(u *URL) error {
 			got = append(got, u.URL)
-			if (u.Via == "http://ready.test/1") != (u.Depth == 2) || (u.Priority == 5) != (u.Depth == 2) {
-				t.Errorf("%+v", u)
-			}
+			assert.True(t, (u.Via == "http://ready.test/1") == (u.Depth == 2) && (u.Priority == 5) == (u.Depth == 2),
+				"%+v", u)
 			return nil
 		})
 		if text := strings.Join(got, " "); err != nil || text != c.want {
 			t.Errorf("%+v: %s, %v", c, text, err)
 		}
 	}
-	if _, err := v.URLs(context.Background(), URLQuery{Host: "nobody.test"}, nil); !errors.Is(err, ErrUnknown) {
-		t.Errorf("the error is %v", err)
-	}
+	assert.Fails(v.URLs(context.Background(), URLQuery{Host: "nobody.test"}, nil))(t, ErrUnknown, "the error")
 	q := URLQuery{}
-	if q.Filter("asleep", "") == nil || q.Filter("", "bad luck") == nil {
-		t.Error("names that do not exist are taken")
-	}
+	assert.True(t, q.Filter("asleep", "") != nil && q.Filter("", "bad luck") != nil,
+		"names that do not exist are taken")
 }
 
 // Pages of any size give each URL once.
@@ -78,45 +74,34 @@ func TestPages(t *testing.T) {
 			pages++
 			n := 0
 			next, err := v.URLs(context.Background(), URLQuery{From: *from, Limit: limit}, func(u *URL) error {
-				if seen[u.URL] {
-					t.Errorf("%s is there twice", u.URL)
-				}
+				assert.True(t, !seen[u.URL], "%s is there twice", u.URL)
 				seen[u.URL] = true
 				n++
 				return nil
 			})
-			if err != nil || n > limit {
-				t.Fatalf("%d URLs, %v", n, err)
-			}
+			must.True(t, err == nil && n <= limit, "%d URLs, %v", n, err)
 			from = next
 		}
-		if len(seen) != len(texts) || pages != (len(texts)+limit-1)/limit {
-			t.Errorf("limit %d: %d URLs in %d pages", limit, len(seen), pages)
-		}
+		assert.True(t, len(seen) == len(texts) && pages == (len(texts)+limit-1)/limit, "limit %d: %d URLs in %d pages",
+			limit, len(seen), pages)
 	}
 }
 
 func TestURLStory(t *testing.T) {
 	v := New(fill(t), testOptions())
 	u := must.Get(v.URL(context.Background(), testkit.Parse(t, "http://done.test/")))(t)
-	if u.State != "fetched" || u.Status != 200 || u.Digest != "sha256:2cf24dba5fb0a30e" || u.ETag != `"x"` ||
-		u.LastModified != "yesterday" ||
-		!u.LastFetched.Equal(now) || !u.Judged.IsZero() || u.Robots.Allowed ||
-		u.Robots.Record.Class != "never fetched" || u.Host.State != HostEmpty {
-		t.Errorf("%+v", u)
-	}
+	assert.True(t, u.State == "fetched" && u.Status == 200 && u.Digest == "sha256:2cf24dba5fb0a30e" &&
+		u.ETag == `"x"` && u.LastModified == "yesterday" && u.LastFetched.Equal(now) && u.Judged.IsZero() &&
+		!u.Robots.Allowed && u.Robots.Record.Class == "never fetched" && u.Host.State == HostEmpty, "%+v", u)
 	for path, allowed := range map[string]bool{"https://slow.test/private": false, "http://slow.test/": true} {
 		u, err := v.URL(context.Background(), testkit.Parse(t, path))
-		if err != nil || u.Robots.Allowed != allowed ||
-			(u.Robots.Line == 2 && u.Robots.Rule == "Disallow: /private") == allowed {
-			t.Errorf("%s: %+v, %v", path, u.Robots, err)
-		}
+		assert.True(t, err == nil && u.Robots.Allowed == allowed &&
+			(u.Robots.Line == 2 && u.Robots.Rule == "Disallow: /private") != allowed, "%s: %+v, %v", path, u.Robots,
+			err)
 	}
 	denied, err := v.URL(context.Background(), testkit.Parse(t, "http://ready.test/3"))
-	if err != nil || !denied.Judged.Equal(now) || !denied.LastFetched.IsZero() || denied.RobotsLine != 9 ||
-		denied.Reason != "robots" {
-		t.Errorf("%+v, %v", denied, err)
-	}
+	assert.True(t, err == nil && denied.Judged.Equal(now) && denied.LastFetched.IsZero() && denied.RobotsLine == 9 &&
+		denied.Reason == "robots", "%+v, %v", denied, err)
 }
 
 // A URL that is not known has a story too: what would become of it.
@@ -131,11 +116,9 @@ func TestStoryOfAnUnknownURL(t *testing.T) {
 		"http://nobody.test/":            {StateUnknown, "false", "false"},
 	} {
 		u, err := v.URL(context.Background(), testkit.Parse(t, text))
-		if err != nil || u.Known || u.State != StateUnknown || u.URL.URL != text || u.Host.State != want.host ||
-			fmt.Sprint(u.Robots.Allowed) != want.allowed || fmt.Sprint(u.Scope.In) != want.in ||
-			u.Scope.Reason != "because" {
-			t.Errorf("%s: %+v, %+v, %v", text, u, u.Scope, err)
-		}
+		assert.True(t, err == nil && !u.Known && u.State == StateUnknown && u.URL.URL == text &&
+			u.Host.State == want.host && fmt.Sprint(u.Robots.Allowed) == want.allowed &&
+			fmt.Sprint(u.Scope.In) == want.in && u.Scope.Reason == "because", "%s: %+v, %+v, %v", text, u, u.Scope, err)
 	}
 }
 
@@ -154,14 +137,10 @@ func TestChain(t *testing.T) {
 	v := New(s, testOptions())
 	for n, steps := range map[int]int{0: 0, 1: 1, 3: 3, 100: maxSteps} {
 		u, err := v.URL(context.Background(), testkit.Parse(t, fmt.Sprintf("http://a.test/%d", n)))
-		if err != nil || len(u.Chain) != steps {
-			t.Fatalf("%d: %d steps, %v", n, len(u.Chain), err)
-		}
+		must.True(t, err == nil && len(u.Chain) == steps, "%d: %d steps, %v", n, len(u.Chain), err)
 		for i, step := range u.Chain {
-			if step.URL != fmt.Sprintf("http://a.test/%d", n-1-i) || step.Depth != n-1-i ||
-				step.Seed != (step.Depth == 0) || step.State != "queued" {
-				t.Errorf("%d: step %d is %+v", n, i, step)
-			}
+			assert.True(t, step.URL == fmt.Sprintf("http://a.test/%d", n-1-i) && step.Depth == n-1-i &&
+				step.Seed == (step.Depth == 0) && step.State == "queued", "%d: step %d is %+v", n, i, step)
 		}
 	}
 }
@@ -169,10 +148,8 @@ func TestChain(t *testing.T) {
 func TestRobotsTextAndCheck(t *testing.T) {
 	v := New(fill(t), testOptions())
 	text, err := v.RobotsText(testkit.Parse(t, "https://slow.test/").Origin())
-	if err != nil || !strings.Contains(text.Text, "Disallow: /private") || text.Robots.Rules == 0 ||
-		text.Origin != "https://slow.test" {
-		t.Errorf("%+v, %v", text, err)
-	}
+	assert.True(t, err == nil && strings.Contains(text.Text, "Disallow: /private") && text.Robots.Rules != 0 &&
+		text.Origin == "https://slow.test", "%+v, %v", text, err)
 	if text, err = v.RobotsText(testkit.Parse(t, "http://nobody.test/").Origin()); err != nil || text.Text != "" ||
 		text.Robots.Class != "never fetched" {
 		t.Errorf("%+v, %v", text, err)
@@ -180,30 +157,23 @@ func TestRobotsTextAndCheck(t *testing.T) {
 	list, err := v.CheckRobots(
 		[]weburl.URL{testkit.Parse(t, "https://slow.test/private"), testkit.Parse(t, "https://slow.test/"),
 			testkit.Parse(t, "http://nobody.test/")})
-	if err != nil || len(list) != 3 || list[0].Allowed || list[0].Rule != "Disallow: /private" || !list[1].Allowed ||
-		list[2].Allowed {
-		t.Errorf("%+v, %v", list, err)
-	}
+	assert.True(t, err == nil && len(list) == 3 && !list[0].Allowed && list[0].Rule == "Disallow: /private" &&
+		list[1].Allowed && !list[2].Allowed, "%+v, %v", list, err)
 }
 
 func TestReasonsHaveOneNameEach(t *testing.T) {
 	seen := map[string]bool{}
 	for _, name := range ReasonNames() {
 		r, err := ParseReason(name)
-		if err != nil || ReasonName(r) != name || seen[name] {
-			t.Errorf("%s is reason %d, whose name is %s; %v", name, r, ReasonName(r), err)
-		}
+		assert.True(t, err == nil && ReasonName(r) == name && !seen[name], "%s is reason %d, whose name is %s; %v",
+			name, r, ReasonName(r), err)
 		seen[name] = true
 	}
 	if len(seen) < 25 {
 		t.Errorf("only %d reasons: %v", len(seen), ReasonNames())
 	}
-	if _, err := ParseReason(""); err == nil {
-		t.Error("the empty name is a reason")
-	}
-	if name := ReasonName(40); name != "reason_40" {
-		t.Error(name)
-	}
+	assert.Fails(ParseReason(""))(t, nil, "the empty name is a reason")
+	assert.Equal(t, ReasonName(40), "reason_40")
 }
 
 // TestURLUsage: the preferences that the store keeps come with their sources; what cannot be read is left out.
@@ -215,9 +185,7 @@ func TestURLUsage(t *testing.T) {
 		"\x33\x1c": {"search": {"y", "meta"}, "tdm": {"n", "tdmrep.json"}},
 	} {
 		got := newURL("http://a.test/", &storage.Head{Last: storage.Outcome{Usage: kept}}).Usage
-		if !reflect.DeepEqual(got, want) {
-			t.Errorf("%x: %v, want %v", kept, got, want)
-		}
+		assert.Deep(t, got, want, kept)
 	}
 }
 
@@ -228,9 +196,7 @@ func TestFirstSeenOfUnknown(t *testing.T) {
 	for text, known := range map[string]bool{"http://ready.test/1": true, "http://ready.test/nobody": false} {
 		u := must.Get(weburl.Parse(text))(t)
 		story, err := v.URL(context.Background(), u)
-		if err != nil || story.Known != known {
-			t.Fatalf("%s: %+v, %v", text, story, err)
-		}
+		must.True(t, err == nil && story.Known == known, "%s: %+v, %v", text, story, err)
 		if encoded, err := json.Marshal(story); err != nil || strings.Contains(string(encoded), "first_seen") != known {
 			t.Errorf("%s: %s, %v", text, encoded, err)
 		}
@@ -278,7 +244,5 @@ func TestURLsOfSeeds(t *testing.T) {
 			t.Errorf("%v: %d are counted without a look at them", query, n)
 		}
 	}
-	if err := new(URLQuery).OfSeed("ftp://a.test/", ""); err == nil {
-		t.Error("a seed of ftp is one")
-	}
+	assert.True(t, new(URLQuery).OfSeed("ftp://a.test/", "") != nil, "a seed of ftp is one")
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/web/fetch"
@@ -141,9 +142,7 @@ func TestHosts(t *testing.T) {
 	}
 	for _, q := range []HostQuery{{}, {Limit: -1}, {Limit: MaxSorted + 1}, {State: "well", Limit: 1},
 		{Sort: "beauty", Limit: 1}} {
-		if _, err := v.Hosts(context.Background(), q, nil); err == nil {
-			t.Errorf("%+v is no error", q)
-		}
+		assert.Fails(v.Hosts(context.Background(), q, nil))(t, nil, q, "is no error")
 	}
 }
 
@@ -190,52 +189,37 @@ func TestLiveHosts(t *testing.T) {
 		t.Errorf("%s, %d requests", text, requests)
 	}
 	h, err := v.Host(context.Background(), "READY.test:8080")
-	if err != nil || h.InFlight != 1 || h.FrontierState != "leased" || h.State != HostBusy {
-		t.Errorf("%+v, %v", h, err)
-	}
+	assert.True(t, err == nil && h.InFlight == 1 && h.FrontierState == "leased" && h.State == HostBusy, "%+v, %v", h,
+		err)
 	broken := errors.New("broken")
 	o.Live = func(context.Context, []storage.HostID) ([]frontier.View, error) { return nil, broken }
-	if _, err := New(fill(t), o).Hosts(context.Background(), HostQuery{Limit: 1}, nil); !errors.Is(err, broken) {
-		t.Errorf("the error is %v", err)
-	}
+	assert.Fails(New(fill(t), o).Hosts(context.Background(), HostQuery{Limit: 1}, nil))(t, broken, "the error")
 }
 
 func TestHostStory(t *testing.T) {
 	v := New(fill(t), testOptions())
 	h := must.Get(v.Host(context.Background(), "slow.test"))(t)
-	if h.Politeness.DelayReason != "crawl-delay" || h.Politeness.Delay != 30 ||
-		!h.Politeness.Until.Equal(now.Add(29*time.Second)) ||
-		h.Politeness.Source != "http://slow.test/robots.txt line 7: crawl-delay : 30" {
-		t.Errorf("politeness: %+v", h.Politeness)
-	}
-	if h.State != HostWaiting || h.Waiting != 2 || h.Finish != 59 || len(h.Origins) != 2 {
-		t.Errorf("%+v", h)
-	}
+	assert.True(t, h.Politeness.DelayReason == "crawl-delay" && h.Politeness.Delay == 30 &&
+		h.Politeness.Until.Equal(now.Add(29*time.Second)) &&
+		h.Politeness.Source == "http://slow.test/robots.txt line 7: crawl-delay : 30", "politeness: %+v", h.Politeness)
+	assert.True(t, h.State == HostWaiting && h.Waiting == 2 && h.Finish == 59 && len(h.Origins) == 2, "%+v", h)
 	first, second := h.Origins[0], h.Origins[1]
-	if first.Robots.CrawlDelay == nil || *first.Robots.CrawlDelay != 30 || first.Robots.CrawlDelayLine != 7 ||
-		first.Robots.Group != "*" || first.Queued != 1 {
-		t.Errorf("%+v", first)
-	}
-	if second.Origin != "https://slow.test" || second.Robots.CrawlDelay != nil || second.Robots.Decision != "ask" {
-		t.Errorf("%+v", second)
-	}
+	assert.True(t, first.Robots.CrawlDelay != nil && *first.Robots.CrawlDelay == 30 &&
+		first.Robots.CrawlDelayLine == 7 && first.Robots.Group == "*" && first.Queued == 1, "%+v", first)
+	assert.True(t, second.Origin == "https://slow.test" && second.Robots.CrawlDelay == nil &&
+		second.Robots.Decision == "ask", "%+v", second)
 	sick, err := v.Host(context.Background(), "sick.test")
-	if err != nil || sick.Politeness.Reason != "retry-after" || sick.Politeness.Source == "" ||
-		sick.FailingSince.IsZero() || sick.Reason != "retry-after" {
-		t.Errorf("%+v, %v", sick, err)
-	}
-	if _, err := v.Host(context.Background(), "nobody.test"); !errors.Is(err, ErrUnknown) {
-		t.Errorf("the error is %v", err)
-	}
+	assert.True(t, err == nil && sick.Politeness.Reason == "retry-after" && sick.Politeness.Source != "" &&
+		!sick.FailingSince.IsZero() && sick.Reason == "retry-after", "%+v, %v", sick, err)
+	assert.Fails(v.Host(context.Background(), "nobody.test"))(t, ErrUnknown, "the error")
 }
 
 func TestHostAsJSONAndBack(t *testing.T) {
 	v := New(fill(t), testOptions())
 	h := must.Get(v.Host(context.Background(), "ready.test"))(t)
 	body, err := json.Marshal(h)
-	if err != nil || !bytes.Contains(body, []byte(`"urls":{"denied":1,"failed":1,"queued":1}`)) {
-		t.Errorf("%s, %v", body, err)
-	}
+	assert.True(t, err == nil && bytes.Contains(body, []byte(`"urls":{"denied":1,"failed":1,"queued":1}`)), "%s, %v",
+		body, err)
 	var back HostStory
 	if err := json.Unmarshal(body, &back); err != nil || back.URLs != h.URLs || back.Host.Host != "ready.test" {
 		t.Errorf("%+v, %v", back, err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/rules/wall"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/storage"
@@ -33,9 +34,7 @@ func TestWalledHosts(t *testing.T) {
 	for query, want := range map[string]string{HostWalled: "walled walled", HostSuspected: "doubtful ready",
 		HostReady: "open ready, doubtful ready"} {
 		got, _ := listed(t, v, HostQuery{State: query, Sort: SortFound})
-		if text := strings.Join(got, ", "); text != want {
-			t.Errorf("%s: %s, want %s", query, text, want)
-		}
+		assert.Equal(t, strings.Join(got, ", "), want, query)
 	}
 	var walls []string
 	for _, state := range []string{HostWalled, ""} {
@@ -44,13 +43,10 @@ func TestWalledHosts(t *testing.T) {
 			return nil
 		}))(t)
 	}
-	if text := strings.Join(walls, ", "); text != "challenge Cloudflare,  ,  , challenge Cloudflare" {
-		t.Errorf("walls in the lists: %s", text)
-	}
+	assert.Equal(t, strings.Join(walls, ", "), "challenge Cloudflare,  ,  , challenge Cloudflare", "walls in the lists")
 	story, err := v.Host(t.Context(), "walled.test")
-	if err != nil || story.Wall == nil || story.Wall.Kind != "challenge" || story.Wall.Maker != "Cloudflare" {
-		t.Errorf("the host: %+v, %v", story, err)
-	}
+	assert.True(t, err == nil && story.Wall != nil && story.Wall.Kind == "challenge" &&
+		story.Wall.Maker == "Cloudflare", "the host: %+v, %v", story, err)
 }
 
 // TestWallOf: what is shown of a wall follows its state as it is stored.
@@ -83,7 +79,5 @@ func TestWallOf(t *testing.T) {
 		!strings.Contains(w.Evidence, "refused with 403") {
 		t.Errorf("after 21 refusals: %+v", w)
 	}
-	if _, err := wallOf(&storage.Host{Name: "a.test", Wall: []byte("x")}); err == nil {
-		t.Error("a damaged state is read")
-	}
+	assert.Fails(wallOf(&storage.Host{Name: "a.test", Wall: []byte("x")}))(t, nil, "a damaged state is read")
 }

@@ -1,20 +1,18 @@
 package marks
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/storage"
 )
 
 // TestTotals: types are counted as they are named, in bounded room, and come back.
 func TestTotals(t *testing.T) {
 	var sum Totals
-	if !sum.IsZero() {
-		t.Error("nothing was passed")
-	}
+	assert.True(t, sum.IsZero(), "nothing was passed")
 	take := func(contentType string, bytes uint64) {
 		p := Passed{Outside: 2, Deep: 1}
 		p.Response(contentType, bytes)
@@ -30,26 +28,20 @@ func TestTotals(t *testing.T) {
 	}
 	sum.Take(&Passed{Outside: 1})
 	back, err := DecodeTotals(sum.Encode())
-	if err != nil || back.Outside != 2*205+1 || back.Deep != 205 || len(back.Types) > maxTypes {
-		t.Errorf("%v: %+v", err, back)
-	}
+	assert.True(t, err == nil && back.Outside == 2*205+1 && back.Deep == 205 && len(back.Types) <= maxTypes, "%v: %+v",
+		err, back)
 	var all Amount
 	for _, n := range back.Types {
 		all.Responses, all.Bytes = all.Responses+n.Responses, all.Bytes+n.Bytes
 	}
-	if back.Types["text/html"] != (Amount{2, 15}) || back.Types["none"] != (Amount{1, 1}) || all != (Amount{205, 218}) {
-		t.Errorf("%+v", back.Types)
-	}
+	assert.True(t, back.Types["text/html"] == (Amount{2, 15}) && back.Types["none"] == (Amount{1, 1}) &&
+		all == (Amount{205, 218}), "%+v", back.Types)
 	twice := back
 	twice.Types = nil
 	twice.Add(&back)
-	if twice.Types["text/html"] != (Amount{2, 15}) || twice.Outside != 2*back.Outside {
-		t.Errorf("%+v", twice)
-	}
+	assert.True(t, twice.Types["text/html"] == (Amount{2, 15}) && twice.Outside == 2*back.Outside, "%+v", twice)
 	if none, err := DecodeTotals(nil); !none.IsZero() || err != nil {
 		t.Error(none, err)
 	}
-	if _, err := DecodeTotals([]byte("{")); !errors.Is(err, storage.ErrCorrupt) {
-		t.Error(err)
-	}
+	assert.Fails(DecodeTotals([]byte("{")))(t, storage.ErrCorrupt)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/engine/remote"
 	"github.com/amble-crawler/amble/internal/rules/optout"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/memnet"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -75,10 +76,8 @@ func (c *clients) get(id string, most int) {
 				inProcess++
 			}
 		}
-		if inProcess >= most {
-			c.t.Errorf("%s: %s is handed out with %d of its host in process, want %d at most", id, l.URL,
-				inProcess, most)
-		}
+		assert.True(c.t, inProcess < most, "%s: %s is handed out with %d of its host in process, want %d at most", id,
+			l.URL, inProcess, most)
 		if !began[host] {
 			c.checkTime(id, host, now)
 			began[host] = true
@@ -108,9 +107,7 @@ func (c *clients) checkTime(id, host string, now time.Time) {
 			c.t.Errorf("%s: %s is handed out, and %s blocks it for %v", id, host, other, until.Sub(now))
 		}
 	}
-	if gap := now.Sub(last); gap < delay {
-		c.t.Errorf("%s: %s is handed out %v after the last request, want %v", id, host, gap, delay)
-	}
+	assert.AtLeast(c.t, now.Sub(last), delay, id, host, "is handed out after the last request")
 }
 
 // put ends one that is in process: it is done, or due again.
@@ -127,9 +124,7 @@ func (c *clients) put() {
 			_, err = e.Put(c.t.Context(), []crawl.Put{p})
 		}
 		release()
-		if err != nil {
-			c.t.Fatal(err)
-		}
+		must.Do(c.t, err)
 		delete(c.held, k)
 		c.last[key(h.crawl, h.host)] = time.Now()
 		return
@@ -251,9 +246,7 @@ func (c *clients) handOut() []string {
 	e, release := c.n.use(c.t, Default, false)
 	defer release()
 	leases, err := e.Lease(c.t.Context(), remote.Request{Fetcher: "c", N: 100, PerHost: 1, Visibility: time.Second})
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	must.Do(c.t, err)
 	hosts := make(map[string]bool)
 	for i := range leases {
 		hosts[leases[i].URL.Host()] = true
@@ -276,17 +269,11 @@ func TestHeavyPolitenessOfClients(t *testing.T) {
 				time.Sleep(time.Duration(c.r.IntN(700)) * time.Millisecond)
 				c.step(&o)
 			}
-			if c.handed < 60 {
-				t.Errorf("seed %d: %d URLs were handed out", seed, c.handed)
-			}
+			assert.AtLeast(t, c.handed, 60, "seed", seed, "URLs were handed out")
 			for _, id := range c.ids {
-				if c.batches[id] < 5 {
-					t.Errorf("seed %d: %s got %d batches", seed, id, c.batches[id])
-				}
+				assert.AtLeast(t, c.batches[id], 5, "seed", seed, id, "batches")
 			}
-			if t.Failed() {
-				t.Fatalf("seed %d", seed)
-			}
+			must.True(t, !t.Failed(), "seed %d", seed)
 		})
 	}
 }
@@ -300,9 +287,7 @@ func TestClosedCrawl(t *testing.T) {
 		defer func() { c.n.stop() }()
 		expect := func(hosts ...string) {
 			t.Helper()
-			if got := c.handOut(); !slices.Equal(got, hosts) {
-				t.Errorf("%q are handed out, want %q", got, hosts)
-			}
+			assert.Slice(t, c.handOut(), hosts, "are handed out")
 		}
 		c.waitForClose("x")
 		expect("a.test", "b.test", "c.test")
@@ -341,9 +326,7 @@ func TestHoldOfClosedCrawl(t *testing.T) {
 			return slices.Contains(c.handOut(), "b.test")
 		}
 		c.restart(o)
-		if handsOut() {
-			t.Error("b.test is handed out while it is blocked")
-		}
+		assert.True(t, !handsOut(), "b.test is handed out while it is blocked")
 		if time.Sleep(time.Hour); !handsOut() {
 			t.Error("b.test is not handed out after the block")
 		}
@@ -373,9 +356,8 @@ func TestOptOutOfClosedCrawl(t *testing.T) {
 			time.Sleep(30 * time.Second) // what changes the URLs is through
 			leases, err := e.Lease(t.Context(),
 				remote.Request{Fetcher: "c", N: 9, PerHost: 9, Visibility: time.Second})
-			if err != nil || len(leases) != want {
-				t.Errorf("%d URLs are handed out, %v, want %d", len(leases), err, want)
-			}
+			assert.True(t, err == nil && len(leases) == want, "%d URLs are handed out, %v, want %d", len(leases), err,
+				want)
 		}
 		entry := optout.Entry{Scope: optout.ScopeHost, Value: "a.test"}
 		must.Do(t, c.n.Default().AddOptOut(t.Context(), entry))
@@ -493,18 +475,12 @@ func TestRobotsForClients(t *testing.T) {
 			t.Errorf("%v between %s and %s", g.Length, g.Before.Path, g.After.Path)
 		}
 		for path, want := range map[string]int{"/0": 2, "/1": 2 * 3, "/2": 2, "/never": 0, "/secret": 0} {
-			if got := len(log.Path(path)); got != want {
-				t.Errorf("%s: %d requests, want %d", path, got, want)
-			}
+			assert.Equal(t, len(log.Path(path)), want, path, "requests")
 		}
-		if len(log.BeforeRobots()) > 0 {
-			t.Errorf("before robots.txt: %v", log.BeforeRobots())
-		}
+		assert.AtMost(t, len(log.BeforeRobots()), 0, "before robots.txt", log.BeforeRobots())
 		again := log.Path("/1")
 		for i := 2; i < len(again); i++ { // those of two crawls alternate, or one comes twice
-			if gap := again[i].Start.Sub(again[i-2].Start); gap < 4*time.Minute-10*time.Second {
-				t.Errorf("/1 again after %v", gap)
-			}
+			assert.AtLeast(t, again[i].Start.Sub(again[i-2].Start), 4*time.Minute-10*time.Second, "/1 again after")
 		}
 	})
 }

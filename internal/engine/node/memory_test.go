@@ -7,6 +7,7 @@ import (
 	"runtime/pprof"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -23,9 +24,7 @@ func TestHeavyMemoryOfIdleCrawls(t *testing.T) {
 	}
 	each := (inUse() - before) / crawls
 	t.Logf("%d KiB a crawl, %d goroutines", each>>10, runtime.NumGoroutine()/crawls)
-	if each > most {
-		t.Errorf("%d KiB a crawl, want %d", each>>10, most>>10)
-	}
+	assert.AtMost(t, each, most, each>>10, "KiB a crawl", most>>10)
 	if path := os.Getenv("AMBLE_HEAP_PROFILE"); path != "" {
 		f := must.Get(os.Create(path))(t)
 		defer f.Close()

@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -22,6 +21,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/inspect"
 	"github.com/amble-crawler/amble/internal/engine/remote"
 	"github.com/amble-crawler/amble/internal/output/archive"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/memnet"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -63,16 +63,12 @@ func start(t testing.TB, o Options) running {
 	ctx, cancel := context.WithCancel(context.Background())
 	var over sync.WaitGroup
 	over.Go(func() {
-		if err := n.Run(ctx); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, n.Run(ctx))
 	})
 	stop := sync.OnceFunc(func() {
 		cancel()
 		over.Wait()
-		if err := n.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, n.Close())
 	})
 	t.Cleanup(stop)
 	return running{n, stop}
@@ -81,9 +77,7 @@ func start(t testing.TB, o Options) running {
 func (r running) use(t testing.TB, id string, create bool) (e *crawl.Engine, release func()) {
 	t.Helper()
 	e, release, err := r.Use(t.Context(), id, create)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return e, release
 }
 
@@ -98,9 +92,7 @@ func (r running) add(t testing.TB, id string, urls ...string) {
 		if err == nil {
 			err = list.Add(crawl.Addition{URL: u})
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
 	must.Do(t, errors.Join(list.Commit(t.Context()), list.Close()))
 }
@@ -141,9 +133,7 @@ func TestDirectoryName(t *testing.T) {
 		}
 		seen[strings.ToLower(name)] = id
 		safe := strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-_.") == ""
-		if len(name) > 240 || name != filepath.Base(name) || !safe {
-			t.Errorf("%q has the directory %q", id, name)
-		}
+		assert.True(t, len(name) <= 240 && name == filepath.Base(name) && safe, "%q has the directory %q", id, name)
 		if back, ok := idOf(name); !ok || back != id {
 			t.Errorf("%q comes back as %q, %t", id, back, ok)
 		}
@@ -157,9 +147,7 @@ func TestDirectoryName(t *testing.T) {
 		}
 	}
 	for _, id := range []string{"", long + "x"} {
-		if err := checkID(id); !errors.Is(err, ErrID) {
-			t.Errorf("%q: %v", id, err)
-		}
+		assert.Is(t, checkID(id), ErrID, id)
 	}
 }
 
@@ -180,13 +168,9 @@ func TestUse(t *testing.T) {
 	n.add(t, Default, "https://b.test/")
 	want := []string{Default, "../x", "news"}
 	for range 2 {
-		if got := n.ids(t); !slices.Equal(got, want) {
-			t.Errorf("the crawls are %q, want %q", got, want)
-		}
+		assert.Slice(t, n.ids(t), want, "the crawls")
 		for id, urls := range map[string]uint64{Default: 1, "news": 2, "../x": 1} {
-			if got := n.count(t, id); got != urls {
-				t.Errorf("%q has %d URLs, want %d", id, got, urls)
-			}
+			assert.Equal(t, n.count(t, id), urls, id, "URLs")
 		}
 		n.stop()
 		if _, _, err := n.Use(t.Context(), "news", false); !errors.Is(err, crawl.ErrNotRunning) {
@@ -195,9 +179,7 @@ func TestUse(t *testing.T) {
 		n = start(t, o)
 	}
 	entries, err := os.ReadDir(filepath.Join(o.Crawl.DataDir, CrawlsDir))
-	if err != nil || len(entries) != 2 {
-		t.Errorf("%v, %v", entries, err)
-	}
+	assert.True(t, err == nil && len(entries) == 2, "%v, %v", entries, err)
 }
 
 // TestIdle: a crawl is closed when nobody has used it for a while, not while somebody uses it, and not
@@ -219,39 +201,27 @@ func TestIdle(t *testing.T) {
 		e, release := n.use(t, "a", false)
 		defer func() { release() }()
 		time.Sleep(time.Hour)
-		if e.Status().State != "running" {
-			t.Fatalf("in use, and %s", e.Status().State)
-		}
+		must.True(t, e.Status().State == "running", "in use, and %s", e.Status().State)
 		release()
 		release() // once more does nothing
 		time.Sleep(50 * time.Second)
-		if !n.isOpen("a") {
-			t.Error("closed early")
-		}
+		assert.True(t, n.isOpen("a"), "closed early")
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if n.isOpen("a") {
-			t.Error("still open")
-		}
+		assert.True(t, !n.isOpen("a"), "still open")
 		if n.count(t, "a") != 1 { // it is opened again
 			t.Error("the URL is gone")
 		}
 		e, release = n.use(t, "a", false)
 		leases, err := e.Lease(t.Context(),
 			remote.Request{Fetcher: "f", N: 1, Wait: time.Minute, Visibility: time.Hour})
-		if err != nil || len(leases) != 1 {
-			t.Fatalf("%v, %v", leases, err)
-		}
+		must.True(t, err == nil && len(leases) == 1, "%v, %v", leases, err)
 		release()
 		time.Sleep(50 * time.Minute)
-		if !n.isOpen("a") {
-			t.Error("closed while a lease is out")
-		}
+		assert.True(t, n.isOpen("a"), "closed while a lease is out")
 		time.Sleep(13 * time.Minute)
 		synctest.Wait()
-		if n.isOpen("a") {
-			t.Error("open, and the lease has run out")
-		}
+		assert.True(t, !n.isOpen("a"), "open, and the lease has run out")
 	})
 }
 
@@ -291,29 +261,17 @@ func TestDelete(t *testing.T) {
 	deleted := make(chan uint64, 2)
 	go func() {
 		urls, err := n.Delete(t.Context(), "a")
-		if err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, err)
 		deleted <- urls
 	}()
-	if err := <-leased; !errors.Is(err, crawl.ErrNotRunning) {
-		t.Errorf("a user of a deleted crawl: %v", err)
-	}
-	if urls := <-deleted; urls != 3 {
-		t.Errorf("%d URLs deleted, want 3", urls)
-	}
-	if got, want := n.ids(t), []string{Default, "b"}; !slices.Equal(got, want) {
-		t.Errorf("the crawls are %q, want %q", got, want)
-	}
+	assert.Is(t, <-leased, crawl.ErrNotRunning, "a user of a deleted crawl")
+	assert.Equal(t, <-deleted, 3, "URLs deleted")
+	assert.Slice(t, n.ids(t), []string{Default, "b"}, "the crawls")
 	for _, id := range []string{"a", "none"} {
-		if _, err := n.Delete(t.Context(), id); !errors.Is(err, ErrNoCrawl) {
-			t.Errorf("%s: %v", id, err)
-		}
+		assert.Fails(n.Delete(t.Context(), id))(t, ErrNoCrawl, id)
 	}
 	n.add(t, "a", "https://c.test/")
-	if urls := n.count(t, "a"); urls != 1 {
-		t.Errorf("the new crawl has %d URLs, want 1", urls)
-	}
+	assert.Equal(t, n.count(t, "a"), 1, "the new crawl URLs")
 	if urls, err := n.Delete(t.Context(), Default); err != nil || urls != 2 || n.count(t, Default) != 0 {
 		t.Errorf("DEFAULT: %d, %v, %d left", urls, err, n.count(t, Default))
 	}
@@ -337,9 +295,7 @@ func TestDeleteDamaged(t *testing.T) {
 	}
 	n.Node.log = slog.New(slog.DiscardHandler)
 	must.Get(n.Delete(t.Context(), "a"))(t)
-	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
-		t.Error(err)
-	}
+	assert.Fails(os.Stat(dir))(t, os.ErrNotExist)
 }
 
 // TestDeleteIsResumed: what a deletion has left at a crash is removed with the next start, and is no
@@ -353,9 +309,7 @@ func TestDeleteIsResumed(t *testing.T) {
 	parent := filepath.Join(o.Crawl.DataDir, CrawlsDir)
 	must.Do(t, os.Rename(filepath.Join(parent, "c-a"), filepath.Join(parent, deletedName+"1")))
 	n = start(t, o)
-	if got := n.ids(t); !slices.Equal(got, []string{Default}) {
-		t.Errorf("the crawls are %q", got)
-	}
+	assert.Slice(t, n.ids(t), []string{Default}, "the crawls")
 	if entries, err := os.ReadDir(parent); err != nil || len(entries) != 0 {
 		t.Errorf("%v, %v", entries, err)
 	}
@@ -382,9 +336,7 @@ func TestBounds(t *testing.T) {
 		t.Errorf("a third one open: %v", err)
 	}
 	first()
-	if n.count(t, "c") != 1 || n.isOpen("a") {
-		t.Error("no room was made")
-	}
+	assert.True(t, n.count(t, "c") == 1 && !n.isOpen("a"), "no room was made")
 	second()
 }
 
@@ -412,17 +364,14 @@ func TestTogether(t *testing.T) {
 					_, err = e.IsIdle(t.Context())
 					release()
 				}
-				if err != nil && !errors.Is(err, ErrTooMany) && !errors.Is(err, crawl.ErrNotRunning) {
-					t.Error(err)
-				}
+				assert.True(t, err == nil || errors.Is(err, ErrTooMany) || errors.Is(err, crawl.ErrNotRunning), "%v",
+					err)
 			}
 		})
 	}
 	users.Wait()
 	n.stop()
-	if len(n.crawls) != 0 {
-		t.Errorf("%d crawls are open after the end", len(n.crawls))
-	}
+	assert.Equal(t, len(n.crawls), 0, "crawls are open after the end")
 }
 
 // TestOverviews: all crawls are listed, those that are open with their numbers, and the list opens
@@ -436,9 +385,7 @@ func TestOverviews(t *testing.T) {
 	n = start(t, o)
 	n.add(t, "b", "https://a.test/")
 	list, err := n.Overviews(t.Context())
-	if err != nil || len(list) != 3 {
-		t.Fatalf("%v, %v", list, err)
-	}
+	must.True(t, err == nil && len(list) == 3, "%v, %v", list, err)
 	for i, want := range []struct {
 		id   string
 		open bool
@@ -447,13 +394,9 @@ func TestOverviews(t *testing.T) {
 			t.Errorf("%+v, want %+v", got, want)
 		}
 	}
-	if n.isOpen("a") {
-		t.Error("the list has opened a crawl")
-	}
+	assert.True(t, !n.isOpen("a"), "the list has opened a crawl")
 	if s, err := n.StatusOf(t.Context(), "a"); err != nil || s.State == "" {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if _, err := n.StatusOf(t.Context(), "none"); !errors.Is(err, inspect.ErrUnknown) {
-		t.Errorf("an unknown crawl: %v", err)
-	}
+	assert.Fails(n.StatusOf(t.Context(), "none"))(t, inspect.ErrUnknown, "an unknown crawl")
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/rules/optout"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/memnet"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -69,9 +70,7 @@ func checkAtServer(t *testing.T, log testweb.Log, workers int) {
 		t.Errorf("the shared address: %v between %s%s and %s%s",
 			g.Length, g.Before.Host, g.Before.Path, g.After.Host, g.After.Path)
 	}
-	if n := log.MaxInFlight(); n > workers {
-		t.Errorf("%d requests at a time, with %d workers", n, workers)
-	}
+	assert.AtMost(t, log.MaxInFlight(), workers, "requests at a time, with workers")
 }
 
 // inVirtualTime runs a test in virtual time with a web.
@@ -103,20 +102,14 @@ func TestOnePoliteness(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		for _, id := range ids[1:] {
-			if n.isOpen(id) {
-				t.Errorf("%s is done and open", id)
-			}
+			assert.True(t, !n.isOpen(id), "%s is done and open", id)
 		}
 		log := web.Requests()
 		checkAtServer(t, log, o.Crawl.Workers)
 		for _, host := range web.Sites() {
-			if got, want := len(log.Host(host).Pages()), pages*len(ids); got != want {
-				t.Errorf("%s: %d pages, want %d", host, got, want)
-			}
+			assert.Equal(t, len(log.Host(host).Pages()), pages*len(ids), host, "pages")
 		}
-		if len(log.BeforeRobots()) > 0 {
-			t.Errorf("before robots.txt: %v", log.BeforeRobots())
-		}
+		assert.AtMost(t, len(log.BeforeRobots()), 0, "before robots.txt", log.BeforeRobots())
 	})
 }
 
@@ -137,13 +130,10 @@ func TestMaxRateOfAll(t *testing.T) {
 		log := web.Requests()
 		checkAtServer(t, log, o.Crawl.Workers)
 		for i := range log[1:] {
-			if gap := log[i+1].Start.Sub(log[i].Start); gap < 2*time.Second-2*time.Millisecond {
-				t.Errorf("%v between two requests, want 2s", gap)
-			}
+			assert.AtLeast(t, log[i+1].Start.Sub(log[i].Start), 2*time.Second-2*time.Millisecond,
+				"between two requests")
 		}
-		if got, want := len(log.Pages()), 3*4*pages; got != want {
-			t.Errorf("%d pages, want %d", got, want)
-		}
+		assert.Equal(t, len(log.Pages()), 3*4*pages, "pages")
 	})
 }
 
@@ -238,18 +228,13 @@ func TestSlotsAreShared(t *testing.T) {
 		time.Sleep(time.Minute)
 		log := web.Requests()
 		for _, host := range web.Sites() {
-			if got := len(log.Host(host).Pages()); got < 60*2/crawls*8/10 {
-				t.Errorf("%s: %d pages in a minute, its part is %d", host, got, 60*2/crawls)
-			}
+			assert.AtLeast(t, len(log.Host(host).Pages()), 60*2/crawls*8/10, host, "pages in a minute, its part is",
+				60*2/crawls)
 		}
 		time.Sleep(10 * time.Minute)
 		log = web.Requests()
-		if got, want := len(log.Pages()), crawls*(each+1); got != want {
-			t.Errorf("%d pages, want %d", got, want)
-		}
-		if got := log.MaxInFlight(); got != 2 {
-			t.Errorf("%d requests at a time, want 2", got)
-		}
+		assert.Equal(t, len(log.Pages()), crawls*(each+1), "pages")
+		assert.Equal(t, log.MaxInFlight(), 2, "requests at a time")
 	})
 }
 
@@ -285,9 +270,7 @@ func TestOptOutOfAll(t *testing.T) {
 		_, release := n.use(t, "x", false) // it had nothing to do, and is closed
 		defer release()
 		time.Sleep(10 * time.Minute)
-		if got := len(web.Requests().Host("b.test").Pages()); got != pages {
-			t.Errorf("%d pages when it is removed, want %d", got, pages)
-		}
+		assert.Equal(t, len(web.Requests().Host("b.test").Pages()), pages, "pages when it is removed")
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/engine/requestlog"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage/starts"
@@ -54,9 +55,8 @@ func TestHistory(t *testing.T) {
 		}
 		for i, s := range x.lines {
 			reported, ok := h.AddLine(s, uint64(i))
-			if !ok || (reported != nil) != strings.HasPrefix(s.Note, NoteReport) {
-				t.Errorf("%s: %q is read as %v, %v", name, s.Note, reported, ok)
-			}
+			assert.True(t, ok && (reported != nil) == strings.HasPrefix(s.Note, NoteReport), "%s: %q is read as %v, %v",
+				name, s.Note, reported, ok)
 		}
 		if x.fetched {
 			h.AddFetch(out.URL)

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/storage/starts"
 )
 
@@ -25,9 +26,7 @@ func TestGoldenLeaseMark(t *testing.T) {
 			ID: "A", Fetcher: "f", URL: "http://a.test/", Given: at, Deadline: at,
 		},
 	} {
-		if got := string(l.Encode()); got != want {
-			t.Errorf("the mark is\n%s, want\n%s", got, want)
-		}
+		assert.Equal(t, string(l.Encode()), want, "the mark")
 	}
 }
 
@@ -41,9 +40,7 @@ func TestGoldenLeaseNote(t *testing.T) {
 		Delay: 1500 * time.Microsecond, Line: 3, Version: "v", Offset: 7, Address: "192.0.2.1",
 	}
 	const note = "lease,3,v,ABC/f-1/1800000060123456789/1800000000123456789/1500000/a+key%2F%2C+1,http://a.test/,x"
-	if got := want.Note(NoteLease); got != note {
-		t.Errorf("the note is %s, want %s", got, note)
-	}
+	assert.Equal(t, want.Note(NoteLease), note, "the note")
 	start := starts.Start{Note: note, Address: want.Address, At: at.Truncate(time.Millisecond)}
 	start.Delay = 2 * time.Millisecond
 	if kind, got := Parse(start, 7); kind != NoteLease || got != want {

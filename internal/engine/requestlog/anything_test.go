@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/fetch"
 	"github.com/amble-crawler/amble/internal/web/weburl"
@@ -154,17 +155,14 @@ func TestAnything(t *testing.T) {
 			}
 		}
 		got, s := readBytes(t, file)
-		if len(got) != len(requests) || len(s.Damaged) != 0 || s.Unfinished != 0 || int(s.Bytes) != len(file) {
-			t.Fatalf("%d of %d requests, %+v", len(got), len(requests), s)
-		}
+		must.True(t, len(got) == len(requests) && len(s.Damaged) == 0 && s.Unfinished == 0 && int(s.Bytes) == len(file),
+			"%d of %d requests, %+v", len(got), len(requests), s)
 		for i, r := range requests {
 			want := *r
 			if !r.End.IsZero() { // else negative: no robots.txt had been read
 				want.Delay = max(r.Delay, 0)
 			}
-			if stored(*got[i]) != stored(want) {
-				t.Fatalf("read    %s\nwritten %s", stored(*got[i]), stored(want))
-			}
+			must.True(t, stored(*got[i]) == stored(want), "read    %s\nwritten %s", stored(*got[i]), stored(want))
 			if d := r.End.Sub(p.Began).Abs(); !r.End.IsZero() && d < maxDuration && p.Began.Year() > 2000 &&
 				p.Began.Year() < 2100 {
 				if diff := got[i].End.Sub(r.End).Abs(); diff > time.Microsecond {
@@ -198,7 +196,6 @@ func TestLongestBody(t *testing.T) {
 	mustAppend(t, mustOpen(t, dir, DefaultOptions(), testProcess()),
 		request(t, 0, "http://a.test/", time.Second, policyOf(string(noise))))
 	got, s := readAll(t, dir, Query{})
-	if len(got) != 1 || len(s.Damaged) > 0 || !bytes.Equal(got[0].Policy.Record.Body, noise) {
-		t.Errorf("%d requests, %+v", len(got), s)
-	}
+	assert.True(t, len(got) == 1 && len(s.Damaged) == 0 && bytes.Equal(got[0].Policy.Record.Body, noise),
+		"%d requests, %+v", len(got), s)
 }

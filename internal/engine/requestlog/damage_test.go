@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
@@ -75,9 +76,8 @@ func TestAnyDamage(t *testing.T) {
 		for _, x := range s.Damaged {
 			missing += int(max(x.Requests, 0))
 			known = known && x.Requests >= 0
-			if x.Bytes <= 0 || x.Offset+x.Bytes > int64(len(d.file)) || s.Unfinished > 0 {
-				t.Fatalf("%+v of a file of %d bytes", s, len(d.file))
-			}
+			must.True(t, x.Bytes > 0 && x.Offset+x.Bytes <= int64(len(d.file)) && s.Unfinished <= 0,
+				"%+v of a file of %d bytes", s, len(d.file))
 		}
 		cut := len(s.Damaged) == 0 // nothing, or the whole end of the file, which leaves no trace
 		if lost := len(d.requests) - len(got); known && !cut && lost != missing ||
@@ -86,14 +86,11 @@ func TestAnyDamage(t *testing.T) {
 		}
 		for i, r := range got {
 			want := d.requests[r.LedgerOffset]
-			if r.URL != want.URL || !r.End.Equal(want.End) || !r.Start.Equal(want.Start) ||
-				(r.Policy == nil) != (want.Policy == nil) ||
-				r.Policy != nil && r.Policy.Version != want.Policy.Version {
-				t.Fatalf("read %+v\nwritten %+v", r, want)
-			}
-			if d.ends[i] <= d.at && r.LedgerOffset != uint64(i) {
-				t.Fatalf("request %d, before the damage, is missing: %+v", i, s)
-			}
+			must.True(t, r.URL == want.URL && r.End.Equal(want.End) && r.Start.Equal(want.Start) &&
+				(r.Policy == nil) == (want.Policy == nil) &&
+				(r.Policy == nil || r.Policy.Version == want.Policy.Version), "read %+v\nwritten %+v", r, want)
+			must.True(t, d.ends[i] > d.at || r.LedgerOffset == uint64(i),
+				"request %d, before the damage, is missing: %+v", i, s)
 		}
 	})
 }
@@ -122,9 +119,8 @@ func TestGoesOn(t *testing.T) {
 			got, s := readAll(t, dir, Query{})
 			missing := int64(0)
 			for _, d := range s.Damaged {
-				if d.Requests <= 0 && name != "near the end" || d.Bytes > syncEvery+4096 || d.File != path(dir, 1) {
-					t.Errorf("%+v", d)
-				}
+				assert.True(t, (d.Requests > 0 || name == "near the end") && d.Bytes <= syncEvery+4096 &&
+					d.File == path(dir, 1), "%+v", d)
 				missing += d.Requests
 			}
 			if lost := n - len(got); lost == 0 || lost > 2*2000 || len(s.Damaged) == 0 ||

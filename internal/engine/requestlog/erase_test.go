@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
@@ -87,13 +88,10 @@ func TestErase(t *testing.T) {
 			t.Fatalf("after the erasure:\n%s\nwant:\n%s", after, before)
 		}
 		for _, text := range unpackedLog(t, dir) {
-			if names.In(text) {
-				t.Fatalf("%s is still named: %q", names.Name, text)
-			}
+			must.True(t, !names.In(text), "%s is still named: %q", names.Name, text)
 		}
-		if err := Erase(dir, names, false, func(string, Erased) error { return os.ErrExist }); err != nil {
-			t.Fatalf("a second erasure finds something: %v", err)
-		}
+		must.Do(t, Erase(dir, names, false, func(string, Erased) error { return os.ErrExist }),
+			"a second erasure finds something")
 	})
 }
 
@@ -176,9 +174,7 @@ func TestEraseKeepsOthers(t *testing.T) {
 	}
 	must.Do(t, Erase(dir, weburl.Names{Name: "a.test"}, false, func(string, Erased) error { return nil }))
 	info, err := os.Stat(path(dir, 1))
-	if err != nil || !info.ModTime().Equal(old) {
-		t.Errorf("written %v, was %v: %v", info.ModTime(), old, err)
-	}
+	assert.True(t, err == nil && info.ModTime().Equal(old), "written %v, was %v: %v", info.ModTime(), old, err)
 	if left, _ := os.ReadDir(dir); len(left) != 1 {
 		t.Errorf("%d files", len(left))
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/fetch"
 	"github.com/amble-crawler/amble/internal/web/weburl"
@@ -40,20 +41,15 @@ func TestRoundTrip(t *testing.T) {
 	want := every(t)
 	mustAppend(t, mustOpen(t, dir, DefaultOptions(), testProcess()), want...)
 	got, s := readAll(t, dir, Query{})
-	if len(got) != len(want) || s.Requests != uint64(len(want)) || s.Files != 1 || s.Lost != 0 || len(s.Damaged) != 0 {
-		t.Fatalf("%d requests, %+v", len(got), s)
-	}
+	must.True(t, len(got) == len(want) && s.Requests == uint64(len(want)) && s.Files == 1 && s.Lost == 0 &&
+		len(s.Damaged) == 0, "%d requests, %+v", len(got), s)
 	for i := range want {
 		same(t, got[i], want[i])
 		p := got[i].Process
-		if p.Boot != "boot-a" || p.Agent != testProcess().Agent || !reflect.DeepEqual(p.Tokens, []string{"amble"}) ||
-			!p.Obey || !p.Began.Equal(began) {
-			t.Errorf("process is %+v", p)
-		}
+		assert.True(t, p.Boot == "boot-a" && p.Agent == testProcess().Agent &&
+			reflect.DeepEqual(p.Tokens, []string{"amble"}) && p.Obey && p.Began.Equal(began), "process is %+v", p)
 	}
-	if got[1].Policy.Version.String() != want[1].Policy.Version.String() {
-		t.Errorf("version %s", got[1].Policy.Version)
-	}
+	assert.Equal(t, got[1].Policy.Version.String(), want[1].Policy.Version.String(), "version", got[1].Policy.Version)
 }
 
 // TestPackedBefore: the log is the same whether the body of a policy came packed or not.
@@ -69,9 +65,7 @@ func TestPackedBefore(t *testing.T) {
 				request(t, 1, "http://a.test/", time.Second, p))
 		}
 		files, err := list(dir)
-		if err != nil || len(files) != 3 {
-			t.Fatalf("%d files (%v)", len(files), err)
-		}
+		must.True(t, err == nil && len(files) == 3, "%d files (%v)", len(files), err)
 		var all []byte
 		for _, f := range files {
 			b := must.Get(os.ReadFile(path(dir, f.serial)))(t)
@@ -79,9 +73,7 @@ func TestPackedBefore(t *testing.T) {
 		}
 		return all
 	}
-	if !bytes.Equal(written(true), written(false)) {
-		t.Error("other bytes")
-	}
+	assert.True(t, bytes.Equal(written(true), written(false)), "other bytes")
 }
 
 // TestBodiesWithoutRoom: a hostile number of long files does not displace the requests, and missing
@@ -112,9 +104,7 @@ func TestBodiesWithoutRoom(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil || kept != 1 {
-		t.Errorf("%d bodies were kept, %v; want one in half of a file of 64 KiB", kept, err)
-	}
+	assert.True(t, err == nil && kept == 1, "%d bodies were kept, %v; want one in half of a file of 64 KiB", kept, err)
 }
 
 // TestEmptyBody: a robots.txt without content is a file all the same.
@@ -130,9 +120,7 @@ func TestEmptyBody(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil || n != 1 {
-		t.Errorf("%d requests, %v", n, err)
-	}
+	assert.True(t, err == nil && n == 1, "%d requests, %v", n, err)
 }
 
 // TestManyContexts: more hosts than the encoder remembers are not mixed up.
@@ -146,9 +134,7 @@ func TestManyContexts(t *testing.T) {
 	}
 	mustAppend(t, l, request(t, n, "http://h0.test/", n, p))
 	got, s := readAll(t, dir, Query{})
-	if len(got) != n+1 || s.Lost != 0 {
-		t.Fatalf("%d requests, %+v", len(got), s)
-	}
+	must.True(t, len(got) == n+1 && s.Lost == 0, "%d requests, %+v", len(got), s)
 	for i, r := range got {
 		same(t, r, request(t, i, fmt.Sprintf("http://h%d.test/", i%n), time.Duration(i), p))
 	}
@@ -170,9 +156,8 @@ func checkGolden(t *testing.T, dir, name string) {
 		must.Do(t, os.WriteFile(golden, text, 0o644))
 	}
 	want := must.Get(os.ReadFile(golden))(t)
-	if !bytes.Equal(text, want) {
-		t.Errorf("the format has changed: it needs a new version. Got\n%q\nwant\n%q", text, want)
-	}
+	assert.True(t, bytes.Equal(text, want), "the format has changed: it needs a new version. Got\n%q\nwant\n%q", text,
+		want)
 }
 
 // TestGolden keeps the format stable: files on disk must stay readable.
@@ -192,9 +177,7 @@ func TestVersion1(t *testing.T) {
 	must.Do(t, os.WriteFile(path(dir, 1), text, 0o644))
 	got, s := readAll(t, dir, Query{})
 	want := goldenRequests(t)
-	if len(got) != len(want) || len(s.Damaged) != 0 || s.Unfinished != 0 {
-		t.Fatalf("%d requests, %+v", len(got), s)
-	}
+	must.True(t, len(got) == len(want) && len(s.Damaged) == 0 && s.Unfinished == 0, "%d requests, %+v", len(got), s)
 	for i := range want {
 		if want[i].End.IsZero() { // they are not stored completely
 			want[i].Status, want[i].Bytes, want[i].DelayReason, want[i].Reason = 0, 0, 0, 0
@@ -247,9 +230,7 @@ func TestGoldenFetcher(t *testing.T) {
 		mustAppend(t, l, done, open)
 		checkGolden(t, dir, name)
 		got, _ := readAll(t, dir, Query{})
-		if len(got) != 2 || got[0].Fetcher != "farm-1" || got[1].Fetcher != "farm-2" || got[0].Lease != leases[0] ||
-			got[1].Lease != leases[1] {
-			t.Errorf("%s: read %+v", name, got)
-		}
+		assert.True(t, len(got) == 2 && got[0].Fetcher == "farm-1" && got[1].Fetcher == "farm-2" &&
+			got[0].Lease == leases[0] && got[1].Lease == leases[1], "%s: read %+v", name, got)
 	}
 }

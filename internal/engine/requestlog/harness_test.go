@@ -2,10 +2,10 @@ package requestlog
 
 import (
 	"net/netip"
-	"reflect"
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/politeness"
@@ -47,9 +47,7 @@ func mustOpen(t testing.TB, dir string, o Options, p Process) *Log {
 	t.Helper()
 	l := must.Get(Open(dir, o, p))(t)
 	t.Cleanup(func() {
-		if err := l.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, l.Close())
 	})
 	return l
 }
@@ -93,7 +91,5 @@ func same(t testing.TB, got, want *Request) {
 	}
 	g := *got
 	g.Start, g.End, g.Decided, g.Process, g.starts, g.ends = w.Start, w.End, w.Decided, nil, Instant{}, Instant{}
-	if !reflect.DeepEqual(&g, &w) {
-		t.Errorf("read %+v\nwant %+v", g, w)
-	}
+	assert.Deep(t, &g, &w, "read", g, w)
 }

@@ -1,7 +1,6 @@
 package requestlog
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -29,30 +29,24 @@ func TestRotation(t *testing.T) {
 	for _, f := range files {
 		total += f.size
 	}
-	if total > o.MaxSize || total < o.MaxSize*3/4 {
-		t.Errorf("%d files with %d bytes, want a little less than %d", len(files), total, o.MaxSize)
-	}
+	assert.True(t, total <= o.MaxSize && total >= o.MaxSize*3/4, "%d files with %d bytes, want a little less than %d",
+		len(files), total, o.MaxSize)
 	got, s := readAll(t, dir, Query{})
-	if s.Requests < n/4 || len(s.Damaged) > 0 {
-		t.Fatalf("%+v", s)
-	}
+	must.True(t, s.Requests >= n/4 && len(s.Damaged) == 0, "%+v", s)
 	for i, r := range got {
 		number := n - len(got) + i
 		same(t, r, request(t, number, fmt.Sprintf("http://host%d.test/page/%d", number%50, number),
 			time.Duration(number)*time.Second, policies[number%3]))
 	}
-	if per := float64(s.Bytes) / float64(s.Requests); per > 100 {
-		t.Errorf("%.1f bytes a request, want 100 at most", per)
-	}
+	assert.AtMost(t, float64(s.Bytes)/float64(s.Requests), 100, "bytes a request")
 	since, _ := readAll(t, dir, Query{Since: got[len(got)-10].End})
 	if len(since) < 10 || len(since) >= len(got) || !reflect.DeepEqual(since[len(since)-1].URL, got[len(got)-1].URL) {
 		t.Errorf("%d requests since the tenth from the end, of %d", len(since), len(got))
 	}
 	offset := got[len(got)-10].LedgerOffset
 	behind, _ := readAll(t, dir, Query{LedgerOffset: offset})
-	if len(behind) < 10 || len(behind) >= len(got) || behind[0].LedgerOffset > offset {
-		t.Errorf("%d requests from offset %d on, the first at %d", len(behind), offset, behind[0].LedgerOffset)
-	}
+	assert.True(t, len(behind) >= 10 && len(behind) < len(got) && behind[0].LedgerOffset <= offset,
+		"%d requests from offset %d on, the first at %d", len(behind), offset, behind[0].LedgerOffset)
 }
 
 // TestKeep: files that are too old are deleted, by the next process and while it runs.
@@ -74,17 +68,13 @@ func TestKeep(t *testing.T) {
 	must.Do(t, os.Chtimes(path(dir, 1), old, old))
 	mustOpen(t, dir, o, p)
 	files, err := list(dir)
-	if err != nil || len(files) != 1 || files[0].serial != 2 {
-		t.Errorf("left are %+v, %v", files, err)
-	}
+	assert.True(t, err == nil && len(files) == 1 && files[0].serial == 2, "left are %+v, %v", files, err)
 }
 
 func TestNoLog(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "requests")
 	mustAppend(t, mustOpen(t, dir, Options{}, testProcess()), every(t)...)
-	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("something was written: %v", err)
-	}
+	assert.Fails(os.Stat(dir))(t, os.ErrNotExist, "something was written")
 	if got, s := readAll(t, dir, Query{}); len(got) != 0 || s.Files != 0 {
 		t.Errorf("%d requests, %+v", len(got), s)
 	}
@@ -92,9 +82,7 @@ func TestNoLog(t *testing.T) {
 
 func TestValidate(t *testing.T) {
 	for _, o := range []Options{{MaxSize: 1}, {MaxSize: -1}, {MaxSize: MinSize, Keep: -1}} {
-		if o.Validate() == nil {
-			t.Errorf("%+v is accepted", o)
-		}
+		assert.True(t, o.Validate() != nil, "%+v is accepted", o)
 	}
 	must.Do(t, DefaultOptions().Validate())
 }
@@ -113,9 +101,8 @@ func TestDiskFails(t *testing.T) {
 	p := policyOf("User-agent: *\n")
 	block()
 	for i := range 100 {
-		if err := l.Append(request(t, i, "http://a.test/", time.Duration(i), p)); err == nil {
-			t.Fatal("a directory that is none takes a file")
-		}
+		must.True(t, l.Append(request(t, i, "http://a.test/", time.Duration(i), p)) != nil,
+			"a directory that is none takes a file")
 	}
 	unblock()
 	mustAppend(t, l, request(t, 100, "http://a.test/", 100, p))
@@ -128,15 +115,12 @@ func TestDiskFails(t *testing.T) {
 	const many = 20_000
 	for i := range many {
 		_ = l.Append(request(t, i, "http://a.test/a/path/that/is/not/short", time.Duration(i), p))
-		if len(l.pending) > maxPending+1<<10 {
-			t.Fatalf("%d bytes are held", len(l.pending))
-		}
+		must.True(t, len(l.pending) <= maxPending+1<<10, "%d bytes are held", len(l.pending))
 	}
 	unblock()
 	mustAppend(t, l, request(t, many, "http://a.test/last", many, p))
 	got, s := readAll(t, dir, Query{})
-	if s.Lost == 0 || s.Lost+uint64(len(got)) != many+1 {
-		t.Errorf("%d requests, %d lost, want %d together", len(got), s.Lost, many+1)
-	}
+	assert.True(t, s.Lost != 0 && s.Lost+uint64(len(got)) == many+1, "%d requests, %d lost, want %d together", len(got),
+		s.Lost, many+1)
 	same(t, got[len(got)-1], request(t, many, "http://a.test/last", many, p))
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/robots"
 )
@@ -25,32 +26,25 @@ func TestTorn(t *testing.T) {
 	for n := len(text); n >= 0; n-- {
 		must.Do(t, os.WriteFile(path(dir, 1), text[:n], 0o644))
 		got, s := readAll(t, dir, Query{})
-		if len(s.Damaged) != 0 || s.Bytes+s.Unfinished != int64(n) {
-			t.Fatalf("cut at %d: %+v", n, s)
-		}
+		must.True(t, len(s.Damaged) == 0 && s.Bytes+s.Unfinished == int64(n), "cut at %d: %+v", n, s)
 		if n == len(text) {
 			seen = len(want)
 		}
-		if len(got) > seen {
-			t.Fatalf("cut at %d: %d requests, %d in a longer file", n, len(got), seen)
-		}
+		must.True(t, len(got) <= seen, "cut at %d: %d requests, %d in a longer file", n, len(got), seen)
 		seen = len(got)
 		for i := range got {
 			same(t, got[i], want[i])
 		}
 	}
-	if seen != 0 {
-		t.Errorf("%d requests in an empty file", seen)
-	}
+	assert.Equal(t, seen, 0, "requests in an empty file")
 	damaged := bytes.Clone(text)
 	damaged[len(damaged)-20] ^= 1
 	for serial, b := range [][]byte{damaged, text[:len(text)-3], text} {
 		must.Do(t, os.WriteFile(path(dir, serial+1), b, 0o644))
 	}
 	got, s := readAll(t, dir, Query{})
-	if len(got) != 3*len(want)-2 || len(s.Damaged) != 2 || s.Damaged[0].Bytes == 0 || s.Damaged[1].Bytes == 0 {
-		t.Errorf("%d requests, %+v", len(got), s)
-	}
+	assert.True(t, len(got) == 3*len(want)-2 && len(s.Damaged) == 2 && s.Damaged[0].Bytes != 0 &&
+		s.Damaged[1].Bytes != 0, "%d requests, %+v", len(got), s)
 }
 
 // TestReaderEnds: an error of the caller ends the reading.
@@ -59,9 +53,7 @@ func TestReaderEnds(t *testing.T) {
 	mustAppend(t, mustOpen(t, dir, DefaultOptions(), testProcess()), every(t)...)
 	enough, n := errors.New("enough"), 0
 	_, err := Read(dir, Query{}, func(*Request) error { n++; return enough })
-	if !errors.Is(err, enough) || n != 1 {
-		t.Errorf("%d calls, %v", n, err)
-	}
+	assert.True(t, errors.Is(err, enough) && n == 1, "%d calls, %v", n, err)
 }
 
 func FuzzRead(f *testing.F) {
@@ -76,9 +68,7 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		must.Do(t, os.WriteFile(path(dir, 1), fixChecksums(b), 0o644))
 		must.Get(Read(dir, Query{}, func(r *Request) error {
-			if r.URL.IsZero() || r.Process == nil {
-				t.Fatalf("%+v", r)
-			}
+			must.True(t, !r.URL.IsZero() && r.Process != nil, "%+v", r)
 			if p := r.Policy; p != nil {
 				if body, kept := p.Body(); kept && len(body) > robots.MaxBody {
 					t.Fatalf("body of %d bytes", len(body))
@@ -128,9 +118,7 @@ func TestClock(t *testing.T) {
 	if want := time.Hour + time.Second; !exact || (gap-want).Abs() > time.Second {
 		t.Errorf("%v (exact: %t) by the clock of the system, want %v", gap, exact, want)
 	}
-	if wall := got[1].Start.Sub(got[0].End); wall > 0 {
-		t.Errorf("the wall clock shows %v", wall)
-	}
+	assert.AtMost(t, got[1].Start.Sub(got[0].End), 0, "the wall clock shows")
 	if gap, exact := got[2].StartedAt().Sub(got[1].EndedAt()); exact || gap != -time.Second {
 		t.Errorf("%v (exact: %t) over a start of the system, want -1s by the wall clock", gap, exact)
 	}
@@ -152,12 +140,9 @@ func TestOpenRequests(t *testing.T) {
 	known.Policy, known.LedgerOffset = policy, 8
 	mustAppend(t, mustOpen(t, dir, DefaultOptions(), p), want, &known)
 	got, _ := readAll(t, dir, Query{})
-	if len(got) != 2 || !got[0].End.IsZero() {
-		t.Fatalf("%+v", got)
-	}
-	if !got[0].EndedAt().Wall.Equal(p.Began) {
-		t.Errorf("it ended by %v, want the start of the process, %v", got[0].EndedAt().Wall, p.Began)
-	}
+	must.True(t, len(got) == 2 && got[0].End.IsZero(), "%+v", got)
+	assert.True(t, got[0].EndedAt().Wall.Equal(p.Began), "it ended by %v, want the start of the process, %v",
+		got[0].EndedAt().Wall, p.Began)
 	same(t, got[0], want)
 	same(t, got[1], &known)
 }

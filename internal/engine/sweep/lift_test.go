@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/web/fetch"
@@ -182,9 +183,7 @@ func TestLifts(t *testing.T) {
 				lifted, _ := kept.lifted(lifts, s.Counters())
 				w := must.Get(NewRetry(s, Command{Lifted: lifted}, lifts, nil))(t)
 				page, end, err := w.Walk(t.Context(), s, slog.New(slog.DiscardHandler), someTime)
-				if err != nil || !end {
-					t.Fatal(end, err)
-				}
+				must.True(t, err == nil && end, "%v %v", end, err)
 				for i := range page {
 					u := must.Get(s.URL(1, page[i].Ordinal))(t)
 					paths = append(paths, u.RequestURI()[1:])
@@ -218,9 +217,7 @@ func patternList(texts ...string) (list []*regexp.Regexp) {
 func TestEverySettingIsKept(t *testing.T) {
 	o := defaultSettings()
 	lifts := o.lifts(t, testkit.OpenStore(t))
-	if names := slices.Sorted(maps.Keys(valuesOf(lifts))); len(names) != len(lifts) {
-		t.Errorf("two lifts have one name: %q", names)
-	}
+	assert.Equal(t, len(slices.Sorted(maps.Keys(valuesOf(lifts)))), len(lifts), "two lifts have one name")
 }
 
 // TestLongLists: a list that is too long to be kept counts as another one when it is.
@@ -230,8 +227,6 @@ func TestLongLists(t *testing.T) {
 		ports = append(ports, i+1)
 	}
 	long, longer := listed(ports[:1999]), listed(ports)
-	if len(long) > 100 || !gains(long, longer) || !gains(listed(ports[:3]), long) || !loses(long, longer) ||
-		opens("", long) {
-		t.Errorf("%q, %q", long, longer)
-	}
+	assert.True(t, len(long) <= 100 && gains(long, longer) && gains(listed(ports[:3]), long) && loses(long, longer) &&
+		!opens("", long), "%q, %q", long, longer)
 }

@@ -3,6 +3,7 @@ package sweep
 import (
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -29,8 +30,6 @@ func TestMoved(t *testing.T) {
 		{"drop/x", "\x00\x00\x00\x20", "\x00\x00\x00\x20"},
 		{"optout/host a.example", "{}", "{}"},
 	} {
-		if got := string(Moved(c.name, []byte(c.value), to)); got != c.want {
-			t.Errorf("%s %q became %q, want %q", c.name, c.value, got, c.want)
-		}
+		assert.Equal(t, string(Moved(c.name, []byte(c.value), to)), c.want, c.name, c.value, "became")
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/rules/wall"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/web/fetch"
@@ -43,13 +44,10 @@ func TestMarks(t *testing.T) {
 		{exclusion, "exclude", "3.9"},
 		{retry.Begin(4, nil), "retry/4", `{"lifted":["fetch.ports"]}`},
 	} {
-		if c.sweep.Mark() != c.mark || string(c.sweep.Encode()) != c.value {
-			t.Errorf("mark %q holds %q, want %q with %q", c.sweep.Mark(), c.sweep.Encode(), c.mark, c.value)
-		}
+		assert.True(t, c.sweep.Mark() == c.mark && string(c.sweep.Encode()) == c.value,
+			"mark %q holds %q, want %q with %q", c.sweep.Mark(), c.sweep.Encode(), c.mark, c.value)
 	}
-	if name := CrashMark(7); name != "crash/7" {
-		t.Errorf("the mark of a host with crashed URLs is %q", name)
-	}
+	assert.Equal(t, CrashMark(7), "crash/7", "the mark of a host with crashed URLs")
 }
 
 // TestHostOfMark: each mark that is about a host says so, and no other.
@@ -100,9 +98,7 @@ func TestRetryStepIsBounded(t *testing.T) {
 		{Selection{Host: "h7.test"}, 1, each},
 	} {
 		w, err := NewRetry(s, Command{Selection: &c.selection}, nil, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		steps, back := 0, 0
 		for end := false; !end; steps++ {
 			var page []storage.Done
@@ -110,14 +106,12 @@ func TestRetryStepIsBounded(t *testing.T) {
 			if page, end, err = w.Walk(t.Context(), s, slog.New(slog.DiscardHandler), someTime); err != nil {
 				t.Fatal(err)
 			}
-			if len(page) > MostChanged || w.inspected.Load()-before > MostInspected {
-				t.Errorf("a step puts back %d URLs and looks at %d", len(page), w.inspected.Load()-before)
-			}
+			assert.True(t, len(page) <= MostChanged && w.inspected.Load()-before <= MostInspected,
+				"a step puts back %d URLs and looks at %d", len(page), w.inspected.Load()-before)
 			back += len(page)
 		}
-		if back != c.back || steps < c.steps || steps > c.steps+1 {
-			t.Errorf("%+v: %d URLs in %d steps, want %d in %d", c.selection, back, steps, c.back, c.steps)
-		}
+		assert.True(t, back == c.back && steps >= c.steps && steps <= c.steps+1,
+			"%+v: %d URLs in %d steps, want %d in %d", c.selection, back, steps, c.back, c.steps)
 	}
 }
 
@@ -128,24 +122,19 @@ func TestRetryMark(t *testing.T) {
 		Pattern: regexp.MustCompile(`\.pdf$`),
 	}}
 	const want = `{"selection":{"states":40,"reasons":[66,1],"host":"a.test","pattern":"\\.pdf$"},"host":12,"ordinal":340,"back":7}`
-	if got := string(w.Encode()); got != want {
-		t.Errorf("the mark is %s", got)
-	}
+	assert.Equal(t, string(w.Encode()), want, "the mark")
 	ofSeed := &Selection{Contains: "/a"}
 	must.Do(t, ofSeed.OfSeed("http://a.test/", "news"))
 	w = Command{Selection: ofSeed}
 	text := w.Encode()
-	if want := `{"selection":{"contains":"/a","seed":"http://a.test/","tag":"news"}}`; string(text) != want {
-		t.Errorf("the mark is %s", text)
-	}
+	assert.Equal(t, string(text), `{"selection":{"contains":"/a","seed":"http://a.test/","tag":"news"}}`, "the mark is",
+		text)
 	var again Command
 	if err := json.Unmarshal(text, &again); err != nil || again.Selection.PagesOf != ofSeed.PagesOf {
 		t.Errorf("%s comes back as %+v (%v)", text, again.Selection, err)
 	}
 	w = Command{Lifted: []string{"fetch.ports"}}
-	if got := string(w.Encode()); got != `{"lifted":["fetch.ports"]}` {
-		t.Errorf("the mark is %s", got)
-	}
+	assert.Equal(t, string(w.Encode()), `{"lifted":["fetch.ports"]}`, "the mark")
 }
 
 // TestWallIsRestored: the mark of a sweep brings the same sweep back.
@@ -154,12 +143,9 @@ func TestWallIsRestored(t *testing.T) {
 	s := NewWall(frontier.WallBegun{Host: 7, Kind: wall.KindSame, Since: since.Add(time.Second / 2), Document: 42})
 	s.at.Ordinal = 99
 	again, err := openWall(s.mark, s.Encode())
-	if err != nil || again.mark != s.mark || again.host != 7 || again.at != s.at || again.below != s.below {
-		t.Fatalf("%+v comes back as %+v (%v)", s, again, err)
-	}
-	if _, err := openWall("wall/x", s.Encode()); err == nil {
-		t.Error("a mark without a host is read")
-	}
+	must.True(t, err == nil && again.mark == s.mark && again.host == 7 && again.at == s.at && again.below == s.below,
+		"%+v comes back as %+v (%v)", s, again, err)
+	assert.Fails(openWall("wall/x", s.Encode()))(t, nil, "a mark without a host is read")
 	var digest uint64 // that of the document
 	for wall.DocumentOf(digest) != 42 {
 		digest++
@@ -177,13 +163,10 @@ func TestWallIsRestored(t *testing.T) {
 	} {
 		host := &storage.Host{Queues: make([]storage.Queue, 1)}
 		d, ok := again.decide(&storage.Located{Host: host, Head: storage.Head{Last: test.last}}, since)
-		if ok != test.want ||
-			ok && (d.Outcome.State != storage.Retrying || d.Outcome.ETag != "" || !d.Outcome.Due.Equal(since)) {
-			t.Errorf("%+v: %+v, %t", test.last, d, ok)
-		}
-		if n := len(again.superseded); n != 0 != test.want {
-			t.Errorf("%+v: %d lines are superseded", test.last, n)
-		}
+		assert.True(t, ok == test.want &&
+			(!ok || d.Outcome.State == storage.Retrying && d.Outcome.ETag == "" && d.Outcome.Due.Equal(since)),
+			"%+v: %+v, %t", test.last, d, ok)
+		assert.Equal(t, len(again.superseded) != 0, test.want, test.last, "lines are superseded")
 		again.superseded = nil
 	}
 }
@@ -202,9 +185,8 @@ func TestSecondRecheckReadsTooEarly(t *testing.T) {
 	all := frontier.Recheck{Host: 1, Rules: robots.Compile(nil, "amble")}
 	step := func() []storage.Done {
 		done, end, err := newRecheck(nil, all).Walk(t.Context(), s, slog.New(slog.DiscardHandler), someTime)
-		if len(done) != 1 || !end || err != nil {
-			t.Fatalf("a recheck finds %d URLs, want one; end %t, %v", len(done), end, err)
-		}
+		must.True(t, len(done) == 1 && end && err == nil, "a recheck finds %d URLs, want one; end %t, %v", len(done),
+			end, err)
 		return done
 	}
 	first, second := step(), step()

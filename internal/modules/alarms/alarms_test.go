@@ -13,6 +13,7 @@ import (
 	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/service/server"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -79,9 +80,7 @@ func TestConditions(t *testing.T) {
 			t.Errorf("%s shows after %v, want %v", c.Code, after, c.After)
 		}
 		for _, a := range w.Alarms() {
-			if a.Title == "" || a.Text == "" || a.Do == "" || a.Since.IsZero() {
-				t.Errorf("%s: %+v", c.Code, a)
-			}
+			assert.True(t, a.Title != "" && a.Text != "" && a.Do != "" && !a.Since.IsZero(), "%s: %+v", c.Code, a)
 		}
 		trouble, free = "", 100<<30
 		for range 100 {
@@ -91,9 +90,7 @@ func TestConditions(t *testing.T) {
 			s.Limits.RateWait = 1e5
 			w.Observe(now, s)
 		}
-		if list := w.Alarms(); len(list) > 0 {
-			t.Errorf("%s is over, and there is %+v", c.Code, list)
-		}
+		assert.AtMost(t, len(w.Alarms()), 0, c.Code, "is over, and there")
 	}
 }
 
@@ -121,9 +118,7 @@ func TestFewRequests(t *testing.T) {
 	w.Observe(now.Add(-time.Second), healthy(now, 0))
 	w.Observe(now, s)
 	w.Observe(now.Add(9*time.Second), s)
-	if list := w.Alarms(); len(list) > 0 {
-		t.Errorf("there is %+v", list)
-	}
+	assert.AtMost(t, len(w.Alarms()), 0, "there")
 }
 
 // TestLog: an alarm is logged when it begins and when it ends, and metrics have it meanwhile.
@@ -140,9 +135,8 @@ func TestLog(t *testing.T) {
 		registry := prometheus.NewRegistry()
 		registry.MustRegister(w)
 		families, err := registry.Gather()
-		if err != nil || len(families) != 1 || len(families[0].Metric) != len(Table())-1 {
-			t.Fatalf("the metrics are %v (%v)", families, err)
-		}
+		must.True(t, err == nil && len(families) == 1 && len(families[0].Metric) == len(Table())-1,
+			"the metrics are %v (%v)", families, err)
 		for _, m := range families[0].Metric {
 			n += m.GetGauge().GetValue()
 		}
@@ -153,21 +147,13 @@ func TestLog(t *testing.T) {
 		s.State, s.Reason = "stalled", "no space left"
 		w.Observe(now, s)
 	}
-	if n := value(); n != 1 {
-		t.Errorf("%v alarms in the metrics, want 1", n)
-	}
+	assert.Equal(t, value(), 1, "alarms in the metrics")
 	w.Observe(now, healthy(now, 0))
-	if n := value(); n != 0 {
-		t.Errorf("%v alarms in the metrics at the end, want 0", n)
-	}
-	if text := strings.Join(told, ", "); text != "true false, true true" {
-		t.Errorf("others are told %s", text)
-	}
+	assert.Equal(t, value(), 0, "alarms in the metrics at the end")
+	assert.Equal(t, strings.Join(told, ", "), "true false, true true", "others are told")
 	text := b.String()
-	if strings.Count(text, "code=stalled") != 2 || !strings.Contains(text, "no space left") ||
-		!strings.Contains(text, "the alarm has ended") {
-		t.Errorf("the log is\n%s", text)
-	}
+	assert.True(t, strings.Count(text, "code=stalled") == 2 && strings.Contains(text, "no space left") &&
+		strings.Contains(text, "the alarm has ended"), "the log is\n%s", text)
 }
 
 // TestMerge: the list of a cluster says which node has what, and which nodes do not answer.
@@ -179,9 +165,7 @@ func TestMerge(t *testing.T) {
 	for _, a := range list.Alarms {
 		got = append(got, a.Code+" "+a.Node)
 	}
-	if text := strings.Join(got, ", "); text != "lost_node c, idle b, walls b" {
-		t.Errorf("the list is %s", text)
-	}
+	assert.Equal(t, strings.Join(got, ", "), "lost_node c, idle b, walls b", "the list")
 }
 
 // TestDocs: docs/OPERATING.md has the table.
@@ -197,9 +181,7 @@ func TestDocs(t *testing.T) {
 		}
 		fmt.Fprintf(&want, "| `%s` | %s | %s | %s | %s |\n", c.Code, c.Severity, c.Title, after, c.Do)
 	}
-	if !strings.Contains(section, want.String()) {
-		t.Errorf("docs/OPERATING.md should have in its section of alarms:\n%s", want.String())
-	}
+	assert.Contains(t, section, want.String(), "docs/OPERATING.md should have in its section of alarms")
 }
 
 // TestNearlyFull: a disk is nearly full by what has to stay free, or by its size.
@@ -215,8 +197,6 @@ func TestNearlyFull(t *testing.T) {
 		w := NewWatch(noTrouble)
 		w.MinFree(c.least)
 		w.room = func(string) (uint64, uint64, error) { return c.free, c.size, nil }
-		if text := w.nearlyFull(&crawl.Status{DataDir: "data"}); (text != "") != c.full {
-			t.Errorf("%+v: %q", c, text)
-		}
+		assert.Equal(t, (w.nearlyFull(&crawl.Status{DataDir: "data"}) != ""), c.full, c)
 	}
 }

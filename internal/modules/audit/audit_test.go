@@ -14,6 +14,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/engine/requestlog"
 	"github.com/amble-crawler/amble/internal/rules/optout"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/fetch"
 	"github.com/amble-crawler/amble/internal/web/weburl"
@@ -127,9 +128,8 @@ func TestNodes(t *testing.T) {
 		other.close()
 		r := must.Get(Run(t.Context(), [][]string{{other.dir, one.dir, t.TempDir()}},
 			Options{Robots: robots.DefaultOptions()}))(t)
-		if r.Requests != 4 || len(r.Hosts()) != 1 {
-			t.Errorf("%d requests of %d hosts, want 4 of 1", r.Requests, len(r.Hosts()))
-		}
+		assert.True(t, r.Requests == 4 && len(r.Hosts()) == 1, "%d requests of %d hosts, want 4 of 1", r.Requests,
+			len(r.Hosts()))
 		return r
 	}
 	if r := audit(2 * time.Second); len(r.Violations) > 0 || r.WallClock != 3 ||
@@ -138,9 +138,8 @@ func TestNodes(t *testing.T) {
 			r.Hosts()[0].Smallest)
 	}
 	r := audit(500 * time.Millisecond)
-	if kinds := kindsOf(r); !slices.Equal(kinds, []Kind{ShortGap}) || r.Violations[0].URL != a+"2" {
-		t.Errorf("a node that requests too soon after another: %v", r.Violations)
-	}
+	assert.True(t, slices.Equal(kindsOf(r), []Kind{ShortGap}) && r.Violations[0].URL == a+"2",
+		"a node that requests too soon after another: %v", r.Violations)
 }
 
 func kindsOf(r *Report) (kinds []Kind) {
@@ -228,15 +227,11 @@ func TestOptedOut(t *testing.T) {
 	var got []string
 	for _, v := range r.Violations {
 		got = append(got, v.URL)
-		if v.Kind != OptedOut {
-			t.Errorf("%+v", v)
-		}
+		assert.Equal(t, v.Kind, OptedOut, v)
 	}
 	want := []string{"http://www.out.test/late", "http://a.test/diary/late", "http://b.test/late",
 		"http://out.test/robots.txt"}
-	if !slices.Equal(got, want) || r.Counts.Violations != uint64(len(want)) {
-		t.Errorf("%q, want %q", got, want)
-	}
+	assert.True(t, slices.Equal(got, want) && r.Counts.Violations == uint64(len(want)), "%q, want %q", got, want)
 	if len(r.Violations) > 0 && !strings.Contains(r.Violations[0].Text, "domain out.test") {
 		t.Errorf("the text is %q", r.Violations[0].Text)
 	}
@@ -410,36 +405,26 @@ func TestReport(t *testing.T) {
 	w.page("http://a.test/4", 3*time.Second, func(q *requestlog.Request) { q.Policy = newer })
 	r := w.audit(Options{})
 	want := Counts{Requests: 7, Pages: 6, Robots: 1, Failed: 1, NoEnd: 1, Again: 1, Violations: 1, WallClock: 1}
-	if r.Counts != want {
-		t.Errorf("counts %+v, want %+v", r.Counts, want)
-	}
+	assert.Equal(t, r.Counts, want, "counts")
 	hosts := r.Hosts()
-	if len(hosts) != 2 || hosts[0].Host != "b.test" || hosts[0].Counts.Violations != 1 || hosts[1].Host != "a.test" {
-		t.Fatalf("hosts: %+v", hosts)
-	}
+	must.True(t, len(hosts) == 2 && hosts[0].Host == "b.test" && hosts[0].Counts.Violations == 1 &&
+		hosts[1].Host == "a.test", "hosts: %+v", hosts)
 	a := hosts[1]
 	if g := a.Smallest; g == nil || g.Seconds != 1 || g.Delay != 1 || g.Reason != "crawl-delay" || !g.Exact ||
 		!g.At.Equal(began.Add(11*time.Second)) {
 		t.Errorf("smallest gap %+v", a.Smallest)
 	}
-	if len(a.Versions) != 2 || a.Versions[0].Pages != 3 || a.Versions[1].Pages != 2 ||
-		a.Versions[1].Version != newer.Version.String() ||
-		a.Versions[0].Class != "found" || a.Versions[1].Origin != "http://a.test" {
-		t.Errorf("versions %+v", a.Versions)
-	}
-	if !r.From.Equal(began) || !r.To.Equal(began.Add(13*time.Second)) {
-		t.Errorf("from %v to %v", r.From, r.To)
-	}
+	assert.True(t, len(a.Versions) == 2 && a.Versions[0].Pages == 3 && a.Versions[1].Pages == 2 &&
+		a.Versions[1].Version == newer.Version.String() && a.Versions[0].Class == "found" &&
+		a.Versions[1].Origin == "http://a.test", "versions %+v", a.Versions)
+	assert.True(t, r.From.Equal(began) && r.To.Equal(began.Add(13*time.Second)), "from %v to %v", r.From, r.To)
 	only, err := Run(context.Background(), [][]string{{w.dir}},
 		Options{Host: "b.test", Robots: robots.DefaultOptions()})
-	if err != nil || only.Requests != 1 || len(only.Hosts()) != 1 {
-		t.Errorf("of one host: %+v, %v", only, err)
-	}
+	assert.True(t, err == nil && only.Requests == 1 && len(only.Hosts()) == 1, "of one host: %+v, %v", only, err)
 	since, err := Run(context.Background(), [][]string{{w.dir}},
 		Options{Since: began.Add(11 * time.Second), Robots: robots.DefaultOptions()})
-	if err != nil || since.Requests != 2 || since.Counts.Violations != 0 || since.Hosts()[0].Smallest == nil {
-		t.Errorf("since then: %+v, %v", since, err)
-	}
+	assert.True(t, err == nil && since.Requests == 2 && since.Counts.Violations == 0 &&
+		since.Hosts()[0].Smallest != nil, "since then: %+v, %v", since, err)
 }
 
 // TestEach: the findings of single requests. An error of Each ends the audit.
@@ -453,12 +438,9 @@ func TestEach(t *testing.T) {
 		return nil
 	}})
 	l := lines[0]
-	if l.Rule != "Allow: /no/but" || l.RuleLine != 3 || !*l.Allowed || l.Verdict != "rule" || l.Gap != nil ||
-		l.DelayLine != 4 || l.DelayText != "Crawl-delay: 1" || l.RetryAfter != 1 || l.Method != "GET" ||
-		l.Agent != "amble/1" ||
-		l.Seconds != 0.1 {
-		t.Errorf("%+v", l)
-	}
+	assert.True(t, l.Rule == "Allow: /no/but" && l.RuleLine == 3 && *l.Allowed && l.Verdict == "rule" && l.Gap == nil &&
+		l.DelayLine == 4 && l.DelayText == "Crawl-delay: 1" && l.RetryAfter == 1 && l.Method == "GET" &&
+		l.Agent == "amble/1" && l.Seconds == 0.1, "%+v", l)
 	if l = lines[1]; l.Gap == nil || *l.Gap != 1.9 || !l.Exact || l.Verdict != "no rule" || l.Rule != "" {
 		t.Errorf("%+v", l)
 	}
@@ -473,9 +455,7 @@ func TestEach(t *testing.T) {
 	for i := range 5000 {
 		w.page("http://a.test/", time.Duration(i)*2*time.Second, nil)
 	}
-	if _, err := Run(ctx, [][]string{{w.dir}}, Options{}); !errors.Is(err, context.Canceled) {
-		t.Errorf("after the end of the context: %v", err)
-	}
+	assert.Fails(Run(ctx, [][]string{{w.dir}}, Options{}))(t, context.Canceled, "after the end of the context")
 }
 
 // TestUnproven: if the log had no room for a robots.txt, its pages are neither proven nor a
@@ -494,9 +474,7 @@ func TestUnproven(t *testing.T) {
 	}
 	w.page("http://a.test/no", 0, func(q *requestlog.Request) { q.Policy = policy(string(noise), began) })
 	r := w.audit(Options{})
-	if r.Unproven != 1 || r.Counts.Violations != 0 {
-		t.Errorf("%+v", r.Counts)
-	}
+	assert.True(t, r.Unproven == 1 && r.Counts.Violations == 0, "%+v", r.Counts)
 }
 
 // TestNoFileAtKill: a page in flight at a kill names no robots.txt if there was none. The last
@@ -515,9 +493,7 @@ func TestNoFileAtKill(t *testing.T) {
 	w.page("http://b.test/open", -5*time.Second, open)
 	r := w.audit(Options{})
 	want := Counts{Requests: 4, Pages: 3, Robots: 1, NoEnd: 2, Unproven: 1, UnprovenNoEnd: 1, WallClock: 2}
-	if r.Counts != want {
-		t.Errorf("%+v, want %+v: %+v", r.Counts, want, r.Violations)
-	}
+	assert.Equal(t, r.Counts, want, r.Violations)
 }
 
 // TestDamagedLog: an audit reports the parts of the log that it could not read, also in the newest
@@ -533,10 +509,8 @@ func TestDamagedLog(t *testing.T) {
 	text[len(text)/2] ^= 1
 	must.Do(t, os.WriteFile(name, text, 0o600))
 	r, err := Run(context.Background(), [][]string{{w.dir}}, Options{Robots: robots.DefaultOptions()})
-	if err != nil || len(r.Damaged) != 1 || r.Damaged[0].Requests <= 0 ||
-		r.Requests+uint64(r.Damaged[0].Requests) != 3000 {
-		t.Errorf("%d requests, damaged %+v, %v", r.Requests, r.Damaged, err)
-	}
+	assert.True(t, err == nil && len(r.Damaged) == 1 && r.Damaged[0].Requests > 0 &&
+		r.Requests+uint64(r.Damaged[0].Requests) == 3000, "%d requests, damaged %+v, %v", r.Requests, r.Damaged, err)
 }
 
 // TestManyViolations: the list of violations and the versions of a host are bounded; the count is
@@ -548,9 +522,8 @@ func TestManyViolations(t *testing.T) {
 		w.page("http://a.test/no", time.Duration(i)*2*time.Second, func(q *requestlog.Request) { q.Policy = p })
 	}
 	r := w.audit(Options{})
-	if len(r.Violations) != MaxViolations || r.Counts.Violations != MaxViolations+50 {
-		t.Errorf("%d listed, %d counted", len(r.Violations), r.Counts.Violations)
-	}
+	assert.True(t, len(r.Violations) == MaxViolations && r.Counts.Violations == MaxViolations+50,
+		"%d listed, %d counted", len(r.Violations), r.Counts.Violations)
 	if h := r.Hosts()[0]; len(h.Versions) != MaxVersions || h.Older != MaxViolations+50-MaxVersions {
 		t.Errorf("%d versions listed, %d older ones", len(h.Versions), h.Older)
 	}

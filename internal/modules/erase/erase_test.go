@@ -23,6 +23,7 @@ import (
 	"github.com/amble-crawler/amble/internal/modules/warc/warcfiles"
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/output/formats"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/internal/web/weburl"
@@ -85,9 +86,7 @@ func killedCrawl(t testing.TB) (dir string, web *testweb.Web) {
 		web.URL("a.test", "/"), web.URL("zebra.test", "/"), web.URL("www.zebra.test", "/"), web.URL("c.test", "/"),
 		web.URL("xn--zbra-bpa.test", "/"),
 	}})
-	if err := <-first; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, <-first)
 	child, done := startChild(t, dir, childConfig{Resolver: web.ResolverAddr(), Seeds: []string{
 		web.URL("a.test", "/hang"), web.URL("zebra.test", "/hang"), web.URL("a.test", "/again"), web.URL("zebra.test",
 			"/again"),
@@ -188,9 +187,7 @@ func records(t testing.TB, dir string, without weburl.Names) (lines []string) {
 			if err == io.EOF {
 				break
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if !without.HasURL(rec.Header.Get(warc.FieldTargetURI)) {
 				lines = append(lines, fmt.Sprintf("%s %x", filepath.Base(path), content[rec.Offset:r.Offset()]))
 			}
@@ -227,9 +224,7 @@ func finish(t testing.TB, dir string, web *testweb.Web) {
 	if err == nil {
 		err = errors.Join(finishOutput(options(dir, web.ResolverAddr()), s), s.Close())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 }
 
 func copyDir(t testing.TB, from string) (to string) {
@@ -244,9 +239,7 @@ func checkWhole(t testing.TB, dir string) {
 	t.Helper()
 	s := must.Get(storage.Open(filepath.Join(dir, "data"), storage.Options{ReadOnly: true}))(t)
 	defer s.Close()
-	if err := s.Check(context.Background(), func(f storage.Finding) { t.Errorf("database: %s", f.Text) }); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, s.Check(context.Background(), func(f storage.Finding) { t.Errorf("database: %s", f.Text) }))
 	c := must.Get(warcfiles.OpenCollection(filepath.Join(dir, "output"), formats.All()))(t)
 	if v, err := c.Verify(context.Background(), func(p warcfiles.Problem) { t.Errorf("output: %s", p) }); err != nil ||
 		v.Records == 0 {
@@ -264,40 +257,28 @@ func TestErase(t *testing.T) {
 	o.DryRun = true
 	before := filesNaming(t, dir)
 	counted := must.Get(Run(context.Background(), o))(t)
-	if after := filesNaming(t, dir); !slices.Equal(after, before) || counted.IsEmpty() {
-		t.Errorf("a dry run has changed something, or counts nothing: %+v", counted)
-	}
+	assert.True(t, slices.Equal(filesNaming(t, dir), before) && !counted.IsEmpty(),
+		"a dry run has changed something, or counts nothing: %+v", counted)
 	o.DryRun = false
 	r := must.Get(Run(context.Background(), o))(t)
 	compareReports(t, r, counted)
-	if len(r.Mentions) != 0 || len(r.Unreadable) != 0 {
-		t.Errorf("it is still named: %v, %v", r.Mentions, r.Unreadable)
-	}
-	if left := filesNaming(t, filepath.Join(dir, "data")); len(left) != 0 {
-		t.Errorf("it is still named in %q", left)
-	}
+	assert.True(t, len(r.Mentions) == 0 && len(r.Unreadable) == 0, "it is still named: %v, %v", r.Mentions,
+		r.Unreadable)
+	assert.Equal(t, len(filesNaming(t, filepath.Join(dir, "data"))), 0, "it is still named in")
 	for _, path := range filesNaming(t, filepath.Join(dir,
 		"output")) { // the records themselves have what others say of it
-		if strings.Contains(path, ".cdxj") || filepath.Base(path) == TombstoneFile {
-			t.Errorf("it is still named in %s", path)
-		}
+		assert.True(t, !strings.Contains(path, ".cdxj") && filepath.Base(path) != TombstoneFile,
+			"it is still named in %s", path)
 	}
-	if got := contents(t, dir, weburl.Names{}); !slices.Equal(got, want) {
-		t.Errorf("what is left differs:\n%s", difference(got, want))
-	}
+	assert.Slice(t, contents(t, dir, weburl.Names{}), want, "what is left differs")
 	checkWhole(t, dir)
-	if got := tombstoned(t, dir); got != r.Records() {
-		t.Errorf("tombstones of %d records, %d were erased", got, r.Records())
-	}
+	assert.Equal(t, tombstoned(t, dir), r.Records(), "tombstones of records were erased")
 	left := filepath.Join(dir, "data", storage.SnapshotFile)
 	must.Do(t, os.WriteFile(left, []byte("zebra.test"), 0o640))
 	again, err := Run(context.Background(), o)
-	if err != nil || !again.IsEmpty() {
-		t.Errorf("a second erasure finds %+v: %v", again, err)
-	}
-	if left := filesNaming(t, filepath.Join(dir, "data")); len(left) != 0 {
-		t.Errorf("it is still named in %q, which the database does not know", left)
-	}
+	assert.True(t, err == nil && again.IsEmpty(), "a second erasure finds %+v: %v", again, err)
+	assert.Equal(t, len(filesNaming(t, filepath.Join(dir, "data"))), 0,
+		"it is still named in which the database does not know")
 	e := must.Get(crawl.Open(o.Crawl, slog.New(slog.NewTextHandler(t.Output(), nil))))(t)
 	ctx, stop := context.WithCancel(context.Background())
 	stop()
@@ -311,9 +292,7 @@ func TestEraseWithoutDatabase(t *testing.T) {
 	dir, web := killedCrawl(t)
 	finish(t, dir, web)
 	files, err := filepath.Glob(filepath.Join(dir, "output", "*.jsonl"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("%q: %v", files, err)
-	}
+	must.True(t, err == nil && len(files) != 0, "%q: %v", files, err)
 	want := records(t, dir, zebra)
 	for _, path := range files {
 		err = errors.Join(err, os.Rename(path, path+archive.SuffixOpen))
@@ -321,21 +300,15 @@ func TestEraseWithoutDatabase(t *testing.T) {
 	for _, name := range []string{storage.FileName, starts.FileName} {
 		err = errors.Join(err, os.Remove(filepath.Join(dir, "data", name)))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	o := eraseOptions(dir, web)
 	o.NoDatabase = true
 	r, err := Run(context.Background(), o)
-	if err != nil || len(r.Output) == 0 {
-		t.Fatalf("%+v: %v", r, err)
-	}
+	must.True(t, err == nil && len(r.Output) != 0, "%+v: %v", r, err)
 	if open, err := filepath.Glob(filepath.Join(dir, "output", "*"+archive.SuffixOpen)); err != nil || len(open) > 0 {
 		t.Errorf("these are open: %q, %v", open, err)
 	}
-	if got := records(t, dir, weburl.Names{}); !slices.Equal(got, want) {
-		t.Errorf("what is left differs:\n%s", difference(got, want))
-	}
+	assert.Slice(t, records(t, dir, weburl.Names{}), want, "what is left differs")
 }
 
 func tombstoned(t testing.TB, dir string) (records int) {
@@ -356,10 +329,8 @@ func tombstoned(t testing.TB, dir string) (records int) {
 
 func compareReports(t testing.TB, got, want *Report) {
 	t.Helper()
-	if got.Database != want.Database || got.Ledger != want.Ledger || got.Crashes != want.Crashes ||
-		!maps.Equal(got.Requests, want.Requests) || got.Records() != want.Records() {
-		t.Errorf("erased %+v\nwant %+v", got, want)
-	}
+	assert.True(t, got.Database == want.Database && got.Ledger == want.Ledger && got.Crashes == want.Crashes &&
+		maps.Equal(got.Requests, want.Requests) && got.Records() == want.Records(), "erased %+v\nwant %+v", got, want)
 }
 
 func difference(got, want []string) string {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/amble-crawler/amble/internal/engine/crawl"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
@@ -40,16 +41,12 @@ func killAtSyncs(t *testing.T, every int) {
 		o := eraseOptions(dir, web)
 		j := must.Get(openJournal(o.Crawl.DataDir))(t)
 		if j != nil {
-			if _, err := crawl.Open(o.Crawl, slog.New(slog.DiscardHandler)); !errors.Is(err, crawl.ErrErasing) {
-				t.Errorf("sync %d: a crawl begins meanwhile: %v", at, err)
-			}
-			if _, err := crawl.OpenRetrier(o.Crawl, nil); !errors.Is(err, crawl.ErrErasing) {
-				t.Errorf("sync %d: URLs are put back meanwhile: %v", at, err)
-			}
+			assert.Fails(crawl.Open(o.Crawl, slog.New(slog.DiscardHandler)))(t, crawl.ErrErasing, "sync", at,
+				"a crawl begins meanwhile")
+			assert.Fails(crawl.OpenRetrier(o.Crawl, nil))(t, crawl.ErrErasing, "sync", at,
+				"URLs are put back meanwhile")
 			r, err := Resume(context.Background(), o)
-			if err != nil {
-				t.Fatalf("sync %d: %v", at, err)
-			}
+			must.Do(t, err, "sync", at)
 			compareReports(t, r, whole)
 		} else if at < 4 { // not begun
 			must.Get(Run(context.Background(), o))(t)
@@ -57,19 +54,13 @@ func killAtSyncs(t *testing.T, every int) {
 		if got := contents(t, dir, weburl.Names{}); !slices.Equal(got, want) {
 			t.Fatalf("sync %d: what is left differs:\n%s", at, difference(got, want))
 		}
-		if left := filesNaming(t, dir+"/data"); len(left) != 0 {
-			t.Errorf("sync %d: it is still named in %q", at, left)
-		}
-		if got := tombstoned(t, dir); got != whole.Records() {
-			t.Errorf("sync %d: tombstones of %d records, %d were erased", at, got, whole.Records())
-		}
+		assert.Equal(t, len(filesNaming(t, dir+"/data")), 0, "sync", at, "it is still named in")
+		assert.Equal(t, tombstoned(t, dir), whole.Records(), "sync", at, "tombstones of records were erased")
 		checkWhole(t, dir)
 		if t.Failed() {
 			return
 		}
 	}
-	if kills*every < 10 {
-		t.Errorf("only %d kills", kills)
-	}
+	assert.AtLeast(t, kills*every, 10, "only", kills, "kills")
 	t.Logf("%d kills", kills)
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
@@ -21,13 +22,9 @@ func TestCountNames(t *testing.T) {
 			content := bytes.Repeat([]byte{0}, 3*windowBytes)
 			copy(content[at:], text)
 			must.Do(t, os.WriteFile(path, content, 0o600))
-			if n, err := countNames(path, names); n != 1 || err != nil {
-				t.Errorf("%q at %d: counted %d times: %v", text, at, n, err)
-			}
+			assert.Returns(countNames(path, names))(t, 1, text, "at", at, "counted times")
 		}
 	}
 	must.Do(t, os.WriteFile(path, []byte("www.zebra.tests xwww.zebra.test.example"), 0o600))
-	if n, err := countNames(path, names); n != 0 || err != nil {
-		t.Errorf("other names are counted %d times: %v", n, err)
-	}
+	assert.Returns(countNames(path, names))(t, 0, "other names are counted times")
 }

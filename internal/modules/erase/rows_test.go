@@ -13,6 +13,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/marks"
 	"github.com/amble-crawler/amble/internal/engine/sweep"
 	"github.com/amble-crawler/amble/internal/rules/recrawl"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/robots"
@@ -47,9 +48,7 @@ func TestNewErasure(t *testing.T) {
 			}})
 		}
 	}
-	if plan.Pages() != 3 {
-		t.Fatalf("%d pages are planned", plan.Pages())
-	}
+	must.True(t, plan.Pages() == 3, "%d pages are planned", plan.Pages())
 	encoded, _ := plan.AppendBinary(nil)
 	record := func(body, final string) []byte {
 		r := must.Get(robots.Record{Class: robots.ClassFound, Copy: robots.ClassFound, Body: []byte(body),
@@ -100,12 +99,9 @@ func TestNewErasure(t *testing.T) {
 	want := []string{sweep.CrashMark(1), marks.Deaths, marks.Held, marks.Paused, marks.Plan,
 		marks.QueueKey + "c.test", marks.OfQueueHost("k", "c.test"), sweep.MarkRecheck + "1/0", sweep.RetryMark(2),
 		frontier.MarkSeedPages + "http://a.test/", marks.TDM + "http://a.test", storage.MarkUncommitted}
-	if got := slices.Sorted(maps.Keys(left)); !slices.Equal(got, want) {
-		t.Errorf("marks are %q, want %q", got, want)
-	}
-	if got := fmt.Sprintf("%s|%s", left[storage.MarkUncommitted], left[marks.Deaths]); got != "1 http://a.test/\n|" {
-		t.Errorf("uncommitted requests and deaths are %q", got)
-	}
+	assert.Slice(t, slices.Sorted(maps.Keys(left)), want, "marks")
+	assert.Equal(t, fmt.Sprintf("%s|%s", left[storage.MarkUncommitted], left[marks.Deaths]), "1 http://a.test/\n|",
+		"uncommitted requests and deaths")
 	var held time.Time
 	if err := held.UnmarshalBinary(left[marks.Held]); err != nil || !held.Equal(now) {
 		t.Errorf("all hosts are held since %v: %v", held, err)
@@ -114,9 +110,7 @@ func TestNewErasure(t *testing.T) {
 	if err == nil {
 		err = after.Restore(left[marks.Plan])
 	}
-	if err != nil || after.Pages() != 1 {
-		t.Errorf("%d pages are planned: %v", after.Pages(), err)
-	}
+	assert.True(t, err == nil && after.Pages() == 1, "%d pages are planned: %v", after.Pages(), err)
 	for n, kept := range []bool{1: false, 2: false, 3: true} {
 		if record, err := s.Policy(origin(n)); n > 0 && (err != nil || (len(record) > 0) != kept) {
 			t.Errorf("robots record %d is %q: %v", n, record, err)
@@ -124,9 +118,8 @@ func TestNewErasure(t *testing.T) {
 	}
 	encoded, err = s.RobotsHistory(origin(1))
 	earlier, err2 := robots.DecodeHistory(encoded)
-	if err != nil || err2 != nil || len(earlier) != 1 || string(earlier[0].Body) != "a.test" {
-		t.Errorf("history is %+v: %v", earlier, err)
-	}
+	assert.True(t, err == nil && err2 == nil && len(earlier) == 1 && string(earlier[0].Body) == "a.test",
+		"history is %+v: %v", earlier, err)
 	if encoded, err := s.RobotsHistory(origin(2)); err != nil || len(encoded) > 0 {
 		t.Errorf("a history that cannot be read stays: %q, %v", encoded, err)
 	}

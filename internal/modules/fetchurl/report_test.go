@@ -10,6 +10,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/engine/requestlog"
 	"github.com/amble-crawler/amble/internal/output/archive"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/web/extract"
@@ -79,19 +80,15 @@ func TestReports(t *testing.T) {
 		var b strings.Builder
 		must.Do(t, r.Print(&b, false))
 		for _, text := range c.text {
-			if !strings.Contains(b.String(), text) {
-				t.Errorf("%s: %q is not in\n%s", c.name, text, b.String())
-			}
+			assert.Contains(t, b.String(), text, c.name, "is not in")
 		}
-		if strings.ContainsRune(b.String(), '\x1b') {
-			t.Errorf("%s: a control character of a server is printed", c.name)
-		}
+		assert.True(t, !strings.ContainsRune(b.String(), '\x1b'), "%s: a control character of a server is printed",
+			c.name)
 		if target, err := r.Target(); (c.want == Redirected) != (err == nil) {
 			t.Errorf("%s leads to %v (%v)", c.name, target, err)
 		}
 		encoded, err := json.Marshal(r)
-		if err != nil || !strings.Contains(string(encoded), `"outcome":"`+string(c.want)+`"`) {
-			t.Errorf("%s: %s (%v)", c.name, encoded, err)
-		}
+		assert.True(t, err == nil && strings.Contains(string(encoded), `"outcome":"`+string(c.want)+`"`), "%s: %s (%v)",
+			c.name, encoded, err)
 	}
 }

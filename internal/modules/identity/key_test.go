@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -26,9 +27,7 @@ func TestRotation(t *testing.T) {
 	dir := t.TempDir()
 	a, b, other := testKey(t, "a", begin), testKey(t, "b", begin.Add(100*time.Hour)), testKey(t, "o", begin)
 	keys := must.Get(OpenKeyring(dir, begin))(t)
-	if _, err := keys.Signing(begin); err == nil {
-		t.Error("no key signs")
-	}
+	assert.Fails(keys.Signing(begin))(t, nil, "no key signs")
 	for _, k := range []*Key{a, b} {
 		must.Get(keys.Add(k))(t)
 	}
@@ -47,9 +46,7 @@ func TestRotation(t *testing.T) {
 	} {
 		now := begin.Add(c.after)
 		k, err := keys.Signing(now)
-		if err != nil || k.ID != c.signs.ID {
-			t.Errorf("after %s: %v, %v", c.after, k, err)
-		}
+		assert.True(t, err == nil && k.ID == c.signs.ID, "after %s: %v, %v", c.after, k, err)
 		var got, want []string
 		for _, k := range keys.Published(now) {
 			got = append(got, k.ID)
@@ -59,9 +56,7 @@ func TestRotation(t *testing.T) {
 		}
 		slices.Sort(got)
 		slices.Sort(want)
-		if !slices.Equal(got, want) {
-			t.Errorf("after %s: published %v, want %v", c.after, got, want)
-		}
+		assert.Slice(t, got, want, "after", c.after, "published")
 	}
 }
 
@@ -121,9 +116,7 @@ func TestTestKeys(t *testing.T) {
 		strings.Repeat("00", 32),
 	} {
 		raw := must.Get(hex.DecodeString(seed))(t)
-		if _, err := NewKey(raw, time.Now()); err == nil {
-			t.Errorf("%s is taken", seed)
-		}
+		assert.Fails(NewKey(raw, time.Now()))(t, nil, seed, "is taken")
 	}
 }
 
@@ -132,13 +125,9 @@ func TestNewKeyMode(t *testing.T) {
 	keys := must.Get(OpenKeyring(filepath.Join(t.TempDir(), "identity"), time.Now()))(t)
 	path := must.Get(keys.Add(testKey(t, "a", time.Now())))(t)
 	info, err := os.Stat(path)
-	if err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("%v, %v", info.Mode(), err)
-	}
+	assert.True(t, err == nil && info.Mode().Perm() == 0o600, "%v, %v", info.Mode(), err)
 	set, err := Directory(keys.Published(time.Now()))
-	if err != nil || strings.Contains(string(set), `"d"`) {
-		t.Errorf("%s, %v", set, err)
-	}
+	assert.True(t, err == nil && !strings.Contains(string(set), `"d"`), "%s, %v", set, err)
 }
 
 func FuzzParseKey(f *testing.F) {

@@ -62,13 +62,9 @@ func TestRealVerifiers(t *testing.T) {
 	node := exec.CommandContext(ctx, "node", name)
 	node.Stdin = &input
 	out, err := node.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	must.Do(t, err, out)
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-	if len(lines) != len(want) {
-		t.Fatalf("%d lines, want %d:\n%s", len(lines), len(want), out)
-	}
+	must.True(t, len(lines) == len(want), "%d lines, want %d:\n%s", len(lines), len(want), out)
 	for i, line := range lines {
 		if !strings.HasPrefix(line, want[i]) {
 			t.Errorf("request %d: %s, want %s", i, line, want[i])

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 )
@@ -67,7 +68,5 @@ func main() {
 	}
 	out, err := run("go", "run", ".", "policy.yaml")
 	want := `amble ^amble/1\.0 \(\+https://bot\.amble\.test/\)$ ALLOW [192.0.2.7/32 198.51.100.0/24 2001:db8::/48]`
-	if err != nil || strings.TrimSpace(out) != want {
-		t.Errorf("%v\n%s\nwant %s", err, out, want)
-	}
+	assert.True(t, err == nil && strings.TrimSpace(out) == want, "%v\n%s\nwant %s", err, out, want)
 }

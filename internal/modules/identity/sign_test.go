@@ -10,6 +10,7 @@ import (
 
 	"github.com/dunglas/httpsfv"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -85,9 +86,7 @@ func TestVectors(t *testing.T) {
 			must.Do(t, verify(v.m, v.label, key, time.Time{}))
 			other := v.m
 			other.authority = "example.org"
-			if verify(other, v.label, key, time.Time{}) == nil {
-				t.Error("it holds for another authority")
-			}
+			assert.True(t, verify(other, v.label, key, time.Time{}) != nil, "it holds for another authority")
 			for name := range v.m.header {
 				other := v.m
 				other.header = v.m.header.Clone()
@@ -105,9 +104,7 @@ func TestVectors(t *testing.T) {
 // TestSignsVectors: signatures of Ed25519 have no randomness, so that the signer makes those of the draft.
 func TestSignsVectors(t *testing.T) {
 	k := publishedKey(t)
-	if k.ID != "poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U" {
-		t.Errorf("thumbprint %s", k.ID)
-	}
+	assert.Equal(t, k.ID, "poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U", "thumbprint")
 	for _, v := range vectors()[1:] {
 		input, _ := memberOf(v.m.header, "Signature-Input", v.label)
 		want, _ := memberOf(v.m.header, "Signature", v.label)
@@ -127,13 +124,9 @@ func TestSignsVectors(t *testing.T) {
 			components = append(components, c)
 		}
 		base, params, err := signatureBase(components, innerList(t, input))
-		if err != nil || params != input {
-			t.Errorf("%s: %s, %v, want %s", v.name, params, err, input)
-		}
+		assert.True(t, err == nil && params == input, "%s: %s, %v, want %s", v.name, params, err, input)
 		got := ":" + base64.StdEncoding.EncodeToString(ed25519.Sign(k.private, []byte(base))) + ":"
-		if got != want {
-			t.Errorf("%s: %s, want %s", v.name, got, want)
-		}
+		assert.Equal(t, got, want, v.name)
 	}
 }
 

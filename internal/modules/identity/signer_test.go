@@ -21,6 +21,7 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/rules/wall"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -69,12 +70,9 @@ func TestSigner(t *testing.T) {
 		{"https://[2001:db8::1]/", "[2001:db8::1]"},
 	} {
 		h := asHeader(s.Sign(testkit.Parse(t, c.url)))
-		if err := verifyBot(message{authority: c.authority, header: h}, k.public, botURL, now); err != nil {
-			t.Errorf("%s: %v", c.url, err)
-		}
-		if verifyBot(message{authority: "c.test", header: h}, k.public, botURL, now) == nil {
-			t.Errorf("%s: it holds for another authority", c.url)
-		}
+		assert.NoError(t, verifyBot(message{authority: c.authority, header: h}, k.public, botURL, now), c.url)
+		assert.True(t, verifyBot(message{authority: "c.test", header: h}, k.public, botURL, now) != nil,
+			"%s: it holds for another authority", c.url)
 		if verifyBot(message{authority: c.authority, header: h}, k.public, botURL, now.Add(lifetime)) == nil {
 			t.Errorf("%s: it holds after its end", c.url)
 		}
@@ -83,15 +81,12 @@ func TestSigner(t *testing.T) {
 		t.Errorf("without TLS: %v", got)
 	}
 	first := s.Sign(testkit.Parse(t, "https://a.test/1"))
-	if again := s.Sign(testkit.Parse(t, "https://a.test/2")); !slices.Equal(first, again) {
-		t.Error("a signature serves one request alone")
-	}
+	assert.Slice(t, first, s.Sign(testkit.Parse(t, "https://a.test/2")), "a signature serves one request alone")
 	for range 3 {
 		now = now.Add(renewal)
 		h := asHeader(s.Sign(testkit.Parse(t, "https://a.test/1")))
-		if err := verifyBot(message{authority: "a.test", header: h}, k.public, botURL, now.Add(renewal-1)); err != nil {
-			t.Errorf("just before it is renewed: %v", err)
-		}
+		assert.NoError(t, verifyBot(message{authority: "a.test", header: h}, k.public, botURL, now.Add(renewal-1)),
+			"just before it is renewed")
 	}
 	h := asHeader(s.Sign(testkit.Parse(t, "https://old.test/")))
 	if err := verify(message{authority: "old.test", header: h}, "sig1", k.public, now); err != nil ||
@@ -135,28 +130,20 @@ func TestSignerAsked(t *testing.T) {
 			u := testkit.Parse(t, "https://a.test/")
 			sent := s.Sign(u)
 			for i, step := range c.steps {
-				if got := s.Answered(u, len(sent) > 0, step.status, step.header); got != step.again {
-					t.Errorf("step %d: again %v", i, got)
-				}
+				assert.Equal(t, s.Answered(u, len(sent) > 0, step.status, step.header), step.again, "step", i, "again")
 				sent = s.Sign(u)
 				h := asHeader(sent)
 				label, _, _ := strings.Cut(h.Get("Signature-Input"), "=")
-				if label != step.signed {
-					t.Errorf("step %d: label %q, want %q", i, label, step.signed)
-				}
+				assert.Equal(t, label, step.signed, "step", i, "label")
 				if label == "" {
 					continue
 				}
-				if err := verifyBot(message{authority: "a.test", header: h}, k.public, botURL, now); err != nil {
-					t.Errorf("step %d: %v", i, err)
-				}
+				assert.NoError(t, verifyBot(message{authority: "a.test", header: h}, k.public, botURL, now), "step", i)
 				wantsNonce := strings.Contains(step.header.Get("Accept-Signature"), "nonce")
-				if got := strings.Contains(h.Get("Signature-Input"), `;nonce="n1"`); got != wantsNonce {
-					t.Errorf("step %d: nonce %v", i, got)
-				}
-				if after := asHeader(s.Sign(u)); strings.Contains(after.Get("Signature-Input"), "nonce") {
-					t.Errorf("step %d: a nonce serves two requests", i)
-				}
+				assert.Equal(t, strings.Contains(h.Get("Signature-Input"), `;nonce="n1"`), wantsNonce, "step", i,
+					"nonce")
+				assert.True(t, !strings.Contains(asHeader(s.Sign(u)).Get("Signature-Input"), "nonce"),
+					"step %d: a nonce serves two requests", i)
 			}
 		})
 	}
@@ -169,9 +156,7 @@ func TestSignerBounded(t *testing.T) {
 	for i := range 3 * maxOrigins {
 		s.Sign(testkit.Parse(t, fmt.Sprintf("https://h%d.test/", i)))
 	}
-	if n := len(s.recent) + len(s.older); n > 2*maxOrigins {
-		t.Errorf("%d origins are kept", n)
-	}
+	assert.AtMost(t, len(s.recent)+len(s.older), 2*maxOrigins, "origins are kept")
 }
 
 // secureServer is a server of a test web with TLS, that checks each request.
@@ -237,9 +222,7 @@ func runSigned(t *testing.T, w *signedWeb, s *Signer, http2 bool) crawl.Summary 
 	o.Frontier.Politeness.Delay, o.Frontier.RetryDelay = time.Millisecond, time.Millisecond
 	e := must.Get(crawl.Open(o, slog.New(slog.NewTextHandler(io.Discard, nil))))(t)
 	defer func() {
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, e.Close())
 	}()
 	seed := must.Get(weburl.Parse(w.URL("a.test", "/")))(t)
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
@@ -282,9 +265,7 @@ func TestCrawlSigns(t *testing.T) {
 			for path, want := range map[string]int{
 				"/": 1, "/robots.txt": 2, "/away": 1, "/there": 1, "/flaky": 2, "/plain": 1,
 			} {
-				if got := w.seen[proto+" "+path]; got != want {
-					t.Errorf("%s %s was requested %d times, want %d", proto, path, got, want)
-				}
+				assert.Equal(t, w.seen[proto+" "+path], want, proto, path, "was requested times")
 			}
 		})
 	}
@@ -316,9 +297,7 @@ func TestCrawlSignsAsked(t *testing.T) {
 	for _, wrong := range w.wrong {
 		t.Error(wrong)
 	}
-	if got := sum.Status.URLs["fetched"]; got != pages+1 {
-		t.Errorf("%d pages were fetched, want %d: %v", got, pages+1, sum.Status.URLs)
-	}
+	assert.Equal(t, sum.Status.URLs["fetched"], pages+1, "pages were fetched", sum.Status.URLs)
 	total := 0
 	for _, n := range w.seen {
 		total += n
@@ -369,9 +348,7 @@ func TestCounts(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(s.o.Counts)
 	families, err := registry.Gather()
-	if err != nil || len(families) != 1 {
-		t.Fatal(families, err)
-	}
+	must.True(t, err == nil && len(families) == 1, "%v %v", families, err)
 	var got []string
 	for _, m := range families[0].GetMetric() {
 		text := fmt.Sprint(m.GetCounter().GetValue())
@@ -381,9 +358,7 @@ func TestCounts(t *testing.T) {
 		got = append(got, text)
 	}
 	slices.Sort(got)
-	if want := []string{"1 false true ", "1 true false Cloudflare", "1 true true "}; !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
-	}
+	assert.Slice(t, got, []string{"1 false true ", "1 true false Cloudflare", "1 true true "})
 	s.Answered(testkit.Parse(t, "https://served.test/"), true, 200, nil)
 	origins := s.Origins()
 	if want := (OriginAnswers{Origin: "https://a.test", Unsigned: Answers{Refused: 1}, Signed: Answers{1, 1},

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -57,40 +58,30 @@ func TestDirectoryDocument(t *testing.T) {
 	site := NewSite(testProfile(t), keys, func() time.Time { return now })
 	r := get(t, site, http.MethodGet, PathDirectory)
 	body := bodyOf(t, r)
-	if r.StatusCode != 200 || r.Header.Get("Content-Type") != "application/http-message-signatures-directory+json" ||
-		!strings.Contains(r.Header.Get("Cache-Control"), "max-age=86400") {
-		t.Errorf("%s %v", r.Status, r.Header)
-	}
+	assert.True(t, r.StatusCode == 200 &&
+		r.Header.Get("Content-Type") == "application/http-message-signatures-directory+json" &&
+		strings.Contains(r.Header.Get("Cache-Control"), "max-age=86400"), "%s %v", r.Status, r.Header)
 	var set struct{ Keys []map[string]any }
 	if err := json.Unmarshal([]byte(body), &set); err != nil || len(set.Keys) != 2 {
 		t.Fatalf("%s: %v", body, err)
 	}
 	for i, key := range []*Key{k, next} {
 		j := set.Keys[i]
-		if j["kid"] != thumbprintOf(key.public) || j["alg"] != "EdDSA" || j["kty"] != "OKP" || j["crv"] != "Ed25519" ||
-			j["d"] != nil {
-			t.Errorf("key %d is %v", i, j)
-		}
+		assert.True(t, j["kid"] == thumbprintOf(key.public) && j["alg"] == "EdDSA" && j["kty"] == "OKP" &&
+			j["crv"] == "Ed25519" && j["d"] == nil, "key %d is %v", i, j)
 		m := message{authority: "bot.amble.test", header: r.Header}
 		label := []string{"binding0", "binding1"}[i]
 		must.Do(t, verify(m, label, key.public, time.Time{}))
 		m.authority = "other.test"
-		if verify(m, label, key.public, time.Time{}) == nil {
-			t.Error("the directory holds for another authority")
-		}
+		assert.True(t, verify(m, label, key.public, time.Time{}) != nil, "the directory holds for another authority")
 	}
 	sum := sha256.Sum256([]byte(body))
-	if want := "sha-256=:" + base64.StdEncoding.EncodeToString(sum[:]) + ":"; r.Header.Get("Content-Digest") != want {
-		t.Errorf("Content-Digest %s, want %s", r.Header.Get("Content-Digest"), want)
-	}
+	assert.Equal(t, r.Header.Get("Content-Digest"), "sha-256=:"+base64.StdEncoding.EncodeToString(sum[:])+":",
+		"Content-Digest")
 	again := get(t, site, http.MethodGet, PathDirectory, "If-None-Match", r.Header.Get("ETag"))
-	if again.StatusCode != 304 {
-		t.Errorf("with its validator: %s", again.Status)
-	}
+	assert.Equal(t, again.StatusCode, 304, "with its validator", again.Status)
 	keys.keys = nil
-	if none := get(t, site, http.MethodGet, PathDirectory); none.StatusCode != 404 {
-		t.Errorf("without keys: %s", none.Status)
-	}
+	assert.Equal(t, get(t, site, http.MethodGet, PathDirectory).StatusCode, 404, "without keys")
 }
 
 // TestDocuments: the documents have what their drafts ask for.
@@ -108,20 +99,15 @@ func TestDocuments(t *testing.T) {
 		prefixes = append(prefixes, p["ipv4Prefix"]+p["ipv6Prefix"])
 	}
 	want := []string{"192.0.2.7/32", "198.51.100.0/24", "2001:db8::/48"}
-	if list.CreationTime != "2026-11-27T12:00:00Z" || !slices.Equal(prefixes, want) {
-		t.Errorf("%+v", list)
-	}
+	assert.True(t, list.CreationTime == "2026-11-27T12:00:00Z" && slices.Equal(prefixes, want), "%+v", list)
 	var card map[string]any
 	must.Do(t, json.Unmarshal([]byte(bodyOf(t, get(t, site, http.MethodGet, PathCard))), &card))
 	bot := card["web_bot_auth"].(map[string]any)
-	if card["client_id"] != botURL+PathCard || card["jwks_uri"] != botURL+PathDirectory || card["jwks"] != nil ||
-		bot["rfc9309-product-token"] != "amble" || bot["rfc9309-compliance"] != true || bot["trigger"] != "crawler" ||
-		bot["ips_uri"] != botURL+PathAddresses || bot["expected-user-agent"] != "amble/1.0 (+"+botURL+"/)" {
-		t.Errorf("%v", card)
-	}
-	if got := get(t, site, http.MethodGet, PathReceipts); got.StatusCode != 404 {
-		t.Errorf("receipts without any: %s", got.Status)
-	}
+	assert.True(t, card["client_id"] == botURL+PathCard && card["jwks_uri"] == botURL+PathDirectory &&
+		card["jwks"] == nil && bot["rfc9309-product-token"] == "amble" && bot["rfc9309-compliance"] == true &&
+		bot["trigger"] == "crawler" && bot["ips_uri"] == botURL+PathAddresses &&
+		bot["expected-user-agent"] == "amble/1.0 (+"+botURL+"/)", "%v", card)
+	assert.Equal(t, get(t, site, http.MethodGet, PathReceipts).StatusCode, 404, "receipts without any")
 }
 
 // TestPage: the page is one file without a script, escapes what the settings say, and names what an operator needs.
@@ -131,22 +117,17 @@ func TestPage(t *testing.T) {
 	body := bodyOf(t, r)
 	for _, want := range []string{"crawler@amble.test", "mailto:crawler@amble.test", "Crawl-delay: 10", "Disallow: /",
 		"User-agent: amble", `rel="client-ranges"`, "&lt;Amble&gt;", `lang="en"`, "viewport", "erased"} {
-		if !strings.Contains(body, want) {
-			t.Errorf("the page lacks %s", want)
-		}
+		assert.Contains(t, body, want, "the page lacks")
 	}
-	if !strings.Contains(r.Header.Get("Link"), `rel="client-ranges"`) {
-		t.Errorf("Link: %s", r.Header.Get("Link"))
-	}
+	assert.Contains(t, r.Header.Get("Link"), `rel="client-ranges"`, "Link")
 	tokens := html.NewTokenizer(strings.NewReader(body))
 	for tokens.Next() != html.ErrorToken {
 		switch token := tokens.Token(); token.Data {
 		case "script", "img", "iframe":
 			t.Errorf("the page has %s", token)
 		case "link":
-			if !slices.Contains(token.Attr, html.Attribute{Key: "href", Val: PathAddresses}) {
-				t.Errorf("the page loads %s", token)
-			}
+			assert.True(t, slices.Contains(token.Attr, html.Attribute{Key: "href", Val: PathAddresses}),
+				"the page loads %s", token)
 		}
 	}
 	if csp := r.Header.Get("Content-Security-Policy"); !strings.HasPrefix(csp, "default-src 'none'") {
@@ -171,12 +152,8 @@ func FuzzSite(f *testing.F) {
 		w := httptest.NewRecorder()
 		site.ServeHTTP(w, r)
 		served := (method == http.MethodGet || method == http.MethodHead) && slices.Contains(public, path)
-		if (w.Code == 200) != served {
-			t.Errorf("%s %q: %d", method, path, w.Code)
-		}
-		if strings.Contains(w.Body.String(), `"d":`) {
-			t.Errorf("%s %q: a private key", method, path)
-		}
+		assert.Equal(t, (w.Code == 200), served, method, path, w.Code)
+		assert.True(t, !strings.Contains(w.Body.String(), `"d":`), "%s %q: a private key", method, path)
 	})
 }
 
@@ -241,9 +218,7 @@ func TestCheck(t *testing.T) {
 					t.Log(f.Text)
 				}
 			}
-			if !slices.Equal(fails, c.fails) {
-				t.Errorf("%v, want %v", fails, c.fails)
-			}
+			assert.Slice(t, fails, c.fails)
 		})
 	}
 }
@@ -253,14 +228,11 @@ func TestEmit(t *testing.T) {
 	p := testProfile(t)
 	for _, target := range Targets() {
 		text := p.Emit(target)
-		if !strings.Contains(text, "amble") || target != "robots" && !strings.Contains(text, "198.51.100.0/24") {
-			t.Errorf("%s:\n%s", target, text)
-		}
+		assert.True(t, strings.Contains(text, "amble") &&
+			(target == "robots" || strings.Contains(text, "198.51.100.0/24")), "%s:\n%s", target, text)
 		t.Logf("%s:\n%s", target, text)
 	}
-	if p.Emit("other") != "" {
-		t.Error("an unknown target has a text")
-	}
+	assert.Equal(t, p.Emit("other"), "", "an unknown target has a text")
 }
 
 // TestServer: the listener serves, and refuses who requests too much.
@@ -278,9 +250,7 @@ func TestServer(t *testing.T) {
 		_ = r.Body.Close()
 		statuses[r.StatusCode]++
 	}
-	if statuses[200] != clientBurst || statuses[429] != 5 {
-		t.Errorf("%v", statuses)
-	}
+	assert.True(t, statuses[200] == clientBurst && statuses[429] == 5, "%v", statuses)
 	client.CloseIdleConnections()
 	must.Do(t, s.Close(t.Context()))
 }

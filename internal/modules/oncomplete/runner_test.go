@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/amble-crawler/amble/internal/output/archive"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 )
@@ -59,9 +60,7 @@ func logs(dir string) string {
 func taken(t *testing.T, dir string) map[string]int {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, "taken"))
-	if err != nil && !os.IsNotExist(err) {
-		t.Fatal(err)
-	}
+	must.True(t, err == nil || os.IsNotExist(err), "%v", err)
 	lines := make(map[string]int)
 	for line := range strings.Lines(string(text)) {
 		lines[strings.TrimSpace(line)]++
@@ -83,16 +82,12 @@ func put(t *testing.T, dir, name, text string) string {
 func finish(t *testing.T, dir, command string) error {
 	t.Helper()
 	r, err := newRunner(dir, command)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	err = r.Finish(t.Context())
 	if _, is := r.Trouble(); is != (err != nil) {
 		t.Errorf("after the error %v there is trouble: %v", err, is)
 	}
-	if err := r.End(t.Context(), true); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, r.End(t.Context(), true))
 	return err
 }
 
@@ -118,13 +113,10 @@ func TestFinishedFiles(t *testing.T) {
 	want[put(t, dir, "out/pages-000001.jsonl", "two")]++
 	must.Do(t, os.Remove(filepath.Join(dir, "shards/7/output/pages-000007.jsonl.gz")))
 	must.Do(t, finish(t, dir, logs(dir)))
-	if got := taken(t, dir); fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("after an erasure the command took %v, want %v", got, want)
-	}
+	assert.Equal(t, fmt.Sprint(taken(t, dir)), fmt.Sprint(want), "after an erasure the command took", want)
 	journal, err := os.ReadFile(filepath.Join(dir, JournalFile))
-	if err != nil || strings.Contains(string(journal), "000007") {
-		t.Errorf("the journal has a file that is gone: %s (%v)", journal, err)
-	}
+	assert.True(t, err == nil && !strings.Contains(string(journal), "000007"),
+		"the journal has a file that is gone: %s (%v)", journal, err)
 }
 
 // TestFailures: a command that fails is tried again; one that goes on failing is reported with its last words, and one
@@ -134,10 +126,9 @@ func TestFailures(t *testing.T) {
 	dir := t.TempDir()
 	line := put(t, dir, "out/pages-000001.jsonl", "one")
 	err := finish(t, dir, `echo "the bucket is full"; exit 3`)
-	if err == nil || !strings.Contains(err.Error(), "1 finished") ||
-		!strings.Contains(err.Error(), "exit status 3: the bucket is full") {
-		t.Errorf("the error of a command that fails is %v", err)
-	}
+	assert.True(t, err != nil && strings.Contains(err.Error(), "1 finished") &&
+		strings.Contains(err.Error(), "exit status 3: the bucket is full"), "the error of a command that fails is %v",
+		err)
 	r := must.Get(newRunner(dir, `sleep 1000 & sleep 1000`))(t)
 	r.o.Timeout = 10 * time.Millisecond
 	if err := r.Finish(t.Context()); err == nil || !strings.Contains(err.Error(), "within 10ms") {
@@ -145,9 +136,7 @@ func TestFailures(t *testing.T) {
 	}
 	must.Do(t, r.End(t.Context(), true))
 	third := fmt.Sprintf(`echo >> %s/tries; test $(wc -l < %s/tries) -ge 3 && %s`, dir, dir, logs(dir))
-	if err := finish(t, dir, third); err != nil {
-		t.Errorf("a command that succeeds at the third attempt: %v", err)
-	}
+	assert.NoError(t, finish(t, dir, third), "a command that succeeds at the third attempt")
 	if got := taken(t, dir); got[line] != 1 || len(got) != 1 {
 		t.Errorf("the command took %v", got)
 	}
@@ -189,12 +178,8 @@ func TestKills(t *testing.T) {
 	must.Do(t, finish(t, dir, logs(dir)))
 	got := taken(t, dir)
 	for line := range want {
-		if got[line] == 0 {
-			t.Errorf("lost: %s", line)
-		}
+		assert.Not(t, got[line], 0, "lost", line)
 		delete(got, line)
 	}
-	if len(got) > 0 {
-		t.Errorf("the command took what there never was: %v", got)
-	}
+	assert.AtMost(t, len(got), 0, "the command took what there never was", got)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -38,9 +39,8 @@ func TestStatusNamesLimits(t *testing.T) {
 		}
 	}
 	b := new(strings.Builder)
-	if printStatus(b, someStatus()) != nil || strings.Contains(b.String(), "limits") {
-		t.Errorf("limits that nobody has set:\n%s", b)
-	}
+	assert.True(t, printStatus(b, someStatus()) == nil && !strings.Contains(b.String(), "limits"),
+		"limits that nobody has set:\n%s", b)
 }
 
 func TestStatusNamesSlowHosts(t *testing.T) {
@@ -53,16 +53,12 @@ func TestStatusNamesSlowHosts(t *testing.T) {
 		"left        about 2m 5s; slow.example has 7 URLs\n",
 		"slowest     slow.example      about 2m 5s for 7 URLs\n            next.example.org  about 1m 0s for 1 URL\n",
 	} {
-		if !strings.Contains(b.String(), want) {
-			t.Errorf("the status has no %q:\n%s", want, b.String())
-		}
+		assert.Contains(t, b.String(), want, "the status has no")
 	}
 }
 
 func TestStatusNamesTheStateOfAStalledCrawl(t *testing.T) {
 	s := someStatus()
 	s.State, s.Reason, s.Since = "stalled", "no space left", someTime.Add(-7*time.Second)
-	if got := stateText(s); !strings.Contains(got, "stalled, since "+console.InstantText(s.Since, s.At)) {
-		t.Error(got)
-	}
+	assert.Contains(t, stateText(s), "stalled, since "+console.InstantText(s.Since, s.At))
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/amble-crawler/amble/internal/engine/inspect"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 )
 
 // TestWhyText: a list of URLs says which fault it was where a reason covers several, and not more than
@@ -19,8 +20,6 @@ func TestWhyText(t *testing.T) {
 		"bad_response: " + strings.Repeat("x", noteWidth-3) +
 			"...": {Reason: "bad_response", Note: strings.Repeat("x", 100)},
 	} {
-		if got := whyText(&u); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
+		assert.Equal(t, whyText(&u), want)
 	}
 }

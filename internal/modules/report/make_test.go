@@ -15,6 +15,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/marks"
 	"github.com/amble-crawler/amble/internal/rules/seeds"
 	"github.com/amble-crawler/amble/internal/service/server"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/politeness"
@@ -68,9 +69,7 @@ func view(t *testing.T) *inspect.View {
 // TestMake: each URL that was not fetched counts for its cause, and what was counted is in the report.
 func TestMake(t *testing.T) {
 	r, err := Make(t.Context(), view(t), "not running", false, Options{Limit: 100, Now: now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	causes := map[string]uint64{}
 	for _, c := range r.LeftOut.Causes {
 		causes[c.Cause] = c.URLs
@@ -79,23 +78,17 @@ func TestMake(t *testing.T) {
 		causeRobots: 1, causeWall: 2, causeMaze: 1, causeUsage: 1, causeScope: 1, causeDepth: 1, causeOptOut: 1,
 		causeOperator: 1, causeSitemaps: 1, causeNotReached: 1, "expensive": 1,
 	} {
-		if causes[cause] != n {
-			t.Errorf("%s: %d, want %d", cause, causes[cause], n)
-		}
+		assert.Equal(t, causes[cause], n, cause)
 		if delete(causes, cause); CauseText(cause) == CauseText("calendar") {
 			t.Errorf("%s has no text", cause)
 		}
 	}
-	if len(causes) > 0 {
-		t.Errorf("more causes: %v", causes)
-	}
-	if r.NotKept.Outside != 7 || r.NotKept.Deep != 5 || r.NotKept.Traps["expensive"] != 1 || r.Types[0].Bytes != 9 {
-		t.Errorf("%+v, %+v", r.NotKept, r.Types)
-	}
-	if r.Broken.Total != 2 || r.Broken.List[0].Via != "http://a.test/" || r.Broken.List[0].Seed != "http://a.test/" ||
-		r.Redirects.Total != 1 || r.Failures["status 404"] != 1 || r.URLs["queued"] != 1 || r.Statuses["200"] != 1 {
-		t.Errorf("%+v", r)
-	}
+	assert.AtMost(t, len(causes), 0, "more causes", causes)
+	assert.True(t, r.NotKept.Outside == 7 && r.NotKept.Deep == 5 && r.NotKept.Traps["expensive"] == 1 &&
+		r.Types[0].Bytes == 9, "%+v, %+v", r.NotKept, r.Types)
+	assert.True(t, r.Broken.Total == 2 && r.Broken.List[0].Via == "http://a.test/" &&
+		r.Broken.List[0].Seed == "http://a.test/" && r.Redirects.Total == 1 && r.Failures["status 404"] == 1 &&
+		r.URLs["queued"] == 1 && r.Statuses["200"] == 1, "%+v", r)
 	want := []Seed{{URL: "http://never.test/", State: "unknown"},
 		{URL: "http://a.test/", State: "fetched", Status: 200, Known: 13, Fetched: 1, Failed: 2, Other: 10}}
 	if s := r.Seeds; s.Total != 2 || len(s.List) != 2 || s.List[0] != want[0] || s.List[1] != want[1] {
@@ -128,9 +121,7 @@ func TestCausesOfHosts(t *testing.T) {
 			hosts: map[string][]*Seed{"a.test": {{State: "queued"}}}}
 		c.host.Host, c.host.Waiting = "a.test", 3
 		must.Do(t, m.takeHost(&c.host))
-		if reason := m.hosts["a.test"][0].Reason; reason != c.cause {
-			t.Errorf("its seed waits for %q, want %q", reason, c.cause)
-		}
+		assert.Equal(t, m.hosts["a.test"][0].Reason, c.cause, "its seed waits for")
 		if got := m.causes[c.cause]; c.cause != "" && (got == nil || got.URLs != 3) || len(m.causes) > 1 ||
 			c.cause == "" && len(m.causes) > 0 {
 			t.Errorf("%+v: %+v", c.host, m.causes)
@@ -168,9 +159,7 @@ func TestAPI(t *testing.T) {
 		response := must.Get(http.DefaultClient.Do(q))(t)
 		defer response.Body.Close()
 		body, err := io.ReadAll(response.Body)
-		if err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, err)
 		return response.StatusCode, response.Header, string(body)
 	}
 	var r Summary

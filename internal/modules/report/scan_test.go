@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
@@ -68,10 +69,8 @@ func TestScan(t *testing.T) {
 	if got := f.URLs[moved]; got.Count != 1 || len(got.List) != 1 || got.List[0].Text != "mended" {
 		t.Errorf("%+v", got)
 	}
-	if f.URLs["http://a.test/none"] != nil || f.Targets[moved] != "http://a.test/new" || !f.Links || f.Cut ||
-		f.Files != 5 || len(f.Damaged) != 1 || !strings.HasPrefix(f.Damaged[0], "links-000005") {
-		t.Errorf("%+v", f)
-	}
+	assert.True(t, f.URLs["http://a.test/none"] == nil && f.Targets[moved] == "http://a.test/new" && f.Links &&
+		!f.Cut && f.Files == 5 && len(f.Damaged) == 1 && strings.HasPrefix(f.Damaged[0], "links-000005"), "%+v", f)
 }
 
 // TestSame: a link counts for the URL that the crawl takes it for.
@@ -82,17 +81,14 @@ func TestSame(t *testing.T) {
 		{"http://a.test//x", "http://a.test/x"},
 		{"http://a.test/x;sid=1?b=2", "http://a.test/x;sid=9?b=2"},
 	} {
-		if same(c.a) != same(c.b) || (plain()(c.a) == plain()(c.b)) != strings.Contains(c.a, "sid") {
-			t.Errorf("%s is %s, %s is %s", c.a, same(c.a), c.b, same(c.b))
-		}
+		assert.True(t, same(c.a) == same(c.b) && (plain()(c.a) == plain()(c.b)) == strings.Contains(c.a, "sid"),
+			"%s is %s, %s is %s", c.a, same(c.a), c.b, same(c.b))
 	}
 	dir := t.TempDir()
 	write(t, dir, "links-000001.jsonl", []byte(link("http://a.test/", "http://a.test/x;sid=2", "one")+
 		link("http://b.test/", "http://a.test/x;sid=3", "two")))
 	f, err := Scan(t.Context(), []string{dir}, Wanted{URLs: []string{"http://a.test/x;sid=1"}, Referrers: 9}, same)
-	if err != nil || f.URLs["http://a.test/x;sid=1"].Count != 2 {
-		t.Errorf("%v: %+v", err, f)
-	}
+	assert.True(t, err == nil && f.URLs["http://a.test/x;sid=1"].Count == 2, "%v: %+v", err, f)
 }
 
 // TestScanOfMany: many pages with the same link are counted, and listed as far as they may be.
@@ -107,9 +103,8 @@ func TestScanOfMany(t *testing.T) {
 	w := Wanted{URLs: []string{"http://a.test/gone"}, Referrers: 2}
 	f := must.Get(scan(t.Context(), []string{dir}, w, plain(), kept))(t)
 	got := f.URLs["http://a.test/gone"]
-	if got.Count != pages || !f.Cut || len(got.List) != 2 || got.List[0].URL != "http://a.test/0000000" {
-		t.Errorf("%d of %d, %v, %+v", got.Count, pages, f.Cut, got.List)
-	}
+	assert.True(t, got.Count == pages && f.Cut && len(got.List) == 2 && got.List[0].URL == "http://a.test/0000000",
+		"%d of %d, %v, %+v", got.Count, pages, f.Cut, got.List)
 }
 
 func BenchmarkScan(b *testing.B) {

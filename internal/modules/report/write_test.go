@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -43,43 +44,27 @@ func written(t *testing.T, format, table string) string {
 func TestHostileTexts(t *testing.T) {
 	page := written(t, FormatHTML, "")
 	for _, bad := range []string{"<script", "href=\"javascript", "href=\"=", "=HYPERLINK(\""} {
-		if strings.Contains(page, bad) {
-			t.Errorf("the page has %s", bad)
-		}
+		assert.True(t, !strings.Contains(page, bad), "the page has %s", bad)
 	}
 	for _, good := range []string{"&lt;script&gt;", `href="http://b.test/"`, "http://a.test/?q=%3Cb%3E", "2 pages"} {
-		if !strings.Contains(page, good) {
-			t.Errorf("the page has no %s", good)
-		}
+		assert.Contains(t, page, good, "the page has no")
 	}
 	text := written(t, FormatText, "")
-	if strings.ContainsAny(text, "\x1b\u202e") || !strings.Contains(text, "b.test") {
-		t.Errorf("%q", text)
-	}
+	assert.True(t, !strings.ContainsAny(text, "\x1b\u202e") && strings.Contains(text, "b.test"), "%q", text)
 	var back Summary
 	err := json.Unmarshal([]byte(written(t, FormatJSON, "")), &back)
-	if err != nil || back.Broken.List[0].Note != hostile {
-		t.Error(err)
-	}
+	assert.True(t, err == nil && back.Broken.List[0].Note == hostile, "%v", err)
 	for _, table := range Tables() {
 		rows, err := csv.NewReader(strings.NewReader(written(t, FormatCSV, table))).ReadAll()
-		if err != nil || len(rows) < 2 {
-			t.Fatal(table, rows, err)
-		}
+		must.True(t, err == nil && len(rows) >= 2, "%v %v %v", table, rows, err)
 		for _, row := range rows {
 			for _, cell := range row {
-				if strings.HasPrefix(cell, "=") {
-					t.Errorf("%s has the formula %s", table, cell)
-				}
+				assert.True(t, !strings.HasPrefix(cell, "="), "%s has the formula %s", table, cell)
 			}
 		}
 	}
-	if rows := strings.Count(written(t, FormatCSV, "broken"), "http://a.test/?q="); rows != 2 {
-		t.Errorf("%d rows, want one for each page", rows)
-	}
-	if err := example().Write(&bytes.Buffer{}, FormatCSV, "none"); err == nil {
-		t.Error("there is no such table")
-	}
+	assert.Equal(t, strings.Count(written(t, FormatCSV, "broken"), "http://a.test/?q="), 2, "rows")
+	assert.True(t, example().Write(&bytes.Buffer{}, FormatCSV, "none") != nil, "there is no such table")
 }
 
 // TestAdd: the reports of two parts of a crawl are that of the whole.
@@ -95,10 +80,9 @@ func TestAdd(t *testing.T) {
 		s.States["failed"] != 1 {
 		t.Errorf("%+v", s)
 	}
-	if sum.URLs["failed"] != 2 || sum.Types[0].Responses != 2 || sum.Broken.Total != 2 || len(sum.Broken.List) != 2 ||
-		sum.LeftOut.Causes[0] != (Cause{"maze", 2, 2}) || sum.LeftOut.Hosts[0].Host != "b.test" {
-		t.Errorf("%+v", sum)
-	}
+	assert.True(t, sum.URLs["failed"] == 2 && sum.Types[0].Responses == 2 && sum.Broken.Total == 2 &&
+		len(sum.Broken.List) == 2 && sum.LeftOut.Causes[0] == (Cause{"maze", 2, 2}) &&
+		sum.LeftOut.Hosts[0].Host == "b.test", "%+v", sum)
 	found := func(pages ...string) *Found {
 		r := &Referrers{Count: uint64(len(pages))}
 		for _, p := range pages {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
@@ -18,9 +19,7 @@ func mustParse(t testing.TB, text string) weburl.URL {
 func found(t testing.TB, text, contentType, from string, most int) (all []string) {
 	t.Helper()
 	list, left := Find([]byte(text), contentType, mustParse(t, from), most)
-	if left > 0 && len(list) < most {
-		t.Errorf("%d are left out, of %d", left, len(list))
-	}
+	assert.True(t, left <= 0 || len(list) >= most, "%d are left out, of %d", left, len(list))
 	for _, r := range list {
 		name := strings.TrimPrefix(r.URL.String(), "https://site.test")
 		if r.Leads {
@@ -74,9 +73,7 @@ func TestPage(t *testing.T) {
 		{"those that lead come first", `<img src=a.png><link rel=stylesheet href=s.css>`, "+/dir/s.css /dir/a.png"},
 	} {
 		got := strings.Join(found(t, test.text, "text/html; charset=utf-8", "https://site.test/dir/page", 100), " ")
-		if got != test.want {
-			t.Errorf("%s: %s\n got %s\nwant %s", test.name, test.text, got, test.want)
-		}
+		assert.Equal(t, got, test.want, test.name, test.text)
 	}
 }
 
@@ -105,9 +102,7 @@ d.png") }`, "/css/a%20b.png /css/cd.png"},
 ); mask: url(d.png) }`, "/css/d.png"},
 	} {
 		got := strings.Join(found(t, test.text, "text/css", "https://site.test/css/main.css", 100), " ")
-		if got != test.want {
-			t.Errorf("%s: %s\n got %s\nwant %s", test.name, test.text, got, test.want)
-		}
+		assert.Equal(t, got, test.want, test.name, test.text)
 	}
 }
 
@@ -122,9 +117,8 @@ func TestManifest(t *testing.T) {
 		{`{"icons": "none"}`, "application/manifest+json", "https://site.test/m", ""},
 		{`{"icons": [`, "application/manifest+json", "https://site.test/m", ""},
 	} {
-		if got := strings.Join(found(t, test.text, test.contentType, test.url, 100), " "); got != test.want {
-			t.Errorf("%s of type %q: %s, want %s", test.url, test.contentType, got, test.want)
-		}
+		assert.Equal(t, strings.Join(found(t, test.text, test.contentType, test.url, 100), " "), test.want, test.url,
+			"of type", test.contentType)
 	}
 }
 
@@ -139,9 +133,8 @@ func TestKind(t *testing.T) {
 		{"\xff\xfe<\x00i\x00m\x00g\x00 \x00s\x00r\x00c\x00=\x00a\x00.\x00p\x00n\x00g\x00>\x00", "text/html",
 			"https://site.test/x", "/a.png"},
 	} {
-		if got := strings.Join(found(t, test.text, test.contentType, test.url, 100), " "); got != test.want {
-			t.Errorf("%.40q of type %q at %s: %s, want %s", test.text, test.contentType, test.url, got, test.want)
-		}
+		assert.Equal(t, strings.Join(found(t, test.text, test.contentType, test.url, 100), " "), test.want, test.text,
+			"of type", test.contentType, "at", test.url)
 	}
 }
 
@@ -153,9 +146,7 @@ func TestBound(t *testing.T) {
 	}
 	page := "<link rel=stylesheet href=first.css>" + b.String() + "<link rel=stylesheet href=last.css>"
 	got := found(t, page, "text/html", "https://site.test/", 10)
-	if len(got) != 10 || got[0] != "+/first.css" || got[9] != "/i8.png" {
-		t.Errorf("%v", got)
-	}
+	assert.True(t, len(got) == 10 && got[0] == "+/first.css" && got[9] == "/i8.png", "%v", got)
 	few := "<link rel=stylesheet href=a.css>" + strings.Repeat("<img src=a.png><img src=b.png><img src=c.png>", 2)
 	if _, left := Find([]byte(few), "text/html", mustParse(t, "https://site.test/"), 3); left != 1 {
 		t.Errorf("of 4 requisites %d are left out, at most 3 are taken", left)
@@ -174,9 +165,7 @@ func FuzzFind(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, contentType := range []string{"text/html", "text/css", "application/manifest+json"} {
 			all, _ := Find([]byte(text), contentType, base, 5)
-			if len(all) > 5 {
-				t.Errorf("%d of %q", len(all), text)
-			}
+			assert.AtMost(t, len(all), 5, text)
 			seen := map[weburl.URL]bool{}
 			for _, r := range all {
 				if again, err := weburl.Parse(r.URL.String()); err != nil || again != r.URL || seen[r.URL] {

@@ -67,9 +67,8 @@ func FuzzParseItem(f *testing.F) {
 			return
 		}
 		written, err := AppendItem(nil, &item)
-		if err != nil || bytes.IndexByte(written, '\n') != len(written)-1 {
-			t.Fatalf("%+v is written as %q, %v", item, written, err)
-		}
+		must.True(t, err == nil && bytes.IndexByte(written, '\n') == len(written)-1, "%+v is written as %q, %v", item,
+			written, err)
 		if again, err := ParseItem(written); err != nil || !reflect.DeepEqual(again, item) {
 			t.Fatalf("%+v is read back as %+v, %v", item, again, err)
 		}

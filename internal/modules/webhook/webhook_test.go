@@ -20,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/amble-crawler/amble/internal/output/archive"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 )
@@ -145,9 +146,7 @@ func (r *receiver) serve(w http.ResponseWriter, q *http.Request) {
 	if err != nil {
 		return // the sender was killed
 	}
-	if q.Header.Get("Amble-Signature") != "sha256="+Sign(secret, body) {
-		r.t.Error("a delivery has another signature")
-	}
+	assert.Equal(r.t, q.Header.Get("Amble-Signature"), "sha256="+Sign(secret, body), "a delivery has another signature")
 	var d struct{ Events []event }
 	if err := json.Unmarshal(body, &d); err != nil || len(d.Events) == 0 || len(d.Events) > mostEvents {
 		r.t.Errorf("a delivery of %d events: %v", len(d.Events), err)
@@ -190,13 +189,9 @@ func (r *receiver) count() int {
 // check compares what was taken with what was committed.
 func (r *receiver) check(pages int) {
 	r.t.Helper()
-	if n := r.count(); n != pages {
-		r.t.Errorf("%d pages were taken, and %d were committed", n, pages)
-	}
+	assert.Equal(r.t, r.count(), pages, "pages were taken, and were committed")
 	for i := range pages {
-		if !r.taken[fmt.Sprintf("http://a.test/%d", i)] {
-			r.t.Errorf("page %d was lost", i)
-		}
+		assert.True(r.t, r.taken[fmt.Sprintf("http://a.test/%d", i)], "page %d was lost", i)
 	}
 }
 
@@ -233,9 +228,8 @@ func TestDelivery(t *testing.T) {
 	s.o.Alarms.Add("walls-1", map[string]string{"code": "walls"}, true)
 	must.Do(t, s.End(t.Context(), false))
 	r.check(700)
-	if got := strings.Join(r.alarms, ", "); got != `walls-1 {"code":"walls"}, walls-1-end {"code":"walls"}` {
-		t.Errorf("the alarms are %s", got)
-	}
+	assert.Equal(t, strings.Join(r.alarms, ", "), `walls-1 {"code":"walls"}, walls-1-end {"code":"walls"}`,
+		"the alarms")
 	if _, is := s.Trouble(); is || len(r.events) != 702 {
 		t.Errorf("%d events, and trouble: %v", len(r.events), is)
 	}
@@ -259,20 +253,12 @@ func TestFullQueue(t *testing.T) {
 	o := options(dir)
 	o.Queue = 100_000
 	c, err := newCrawler(dir, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for err = c.commit(64); err == nil; err = c.commit(64) {
-		if c.Pages > 10_000 {
-			t.Fatal("the queue is never full")
-		}
+		must.True(t, c.Pages <= 10_000, "the queue is never full")
 	}
-	if !errors.Is(err, ErrFull) {
-		t.Fatal(err)
-	}
-	if err := c.commit(1); !errors.Is(err, ErrFull) {
-		t.Errorf("the next commit: %v", err)
-	}
+	must.True(t, errors.Is(err, ErrFull), "%v", err)
+	assert.Is(t, c.commit(1), ErrFull, "the next commit")
 	if marks, err := c.w.Finish(); err != nil {
 		t.Fatal(err)
 	} else if c.Marks = marks; c.w.Committed() != nil {
@@ -280,9 +266,7 @@ func TestFullQueue(t *testing.T) {
 	}
 	s := newSender(dir, r.URL)
 	must.Do(t, s.End(t.Context(), false))
-	if err := c.commit(64); err != nil {
-		t.Errorf("the queue is empty, and a commit fails: %v", err)
-	}
+	assert.NoError(t, c.commit(64), "the queue is empty, and a commit fails")
 	must.Do(t, s.End(t.Context(), false))
 	r.check(c.Pages)
 	c.w.Close()
@@ -320,14 +304,10 @@ func TestKills(t *testing.T) {
 	for _, page := range r.events {
 		var p struct{ URL string }
 		must.Do(t, json.Unmarshal([]byte(page), &p))
-		if seen[p.URL] {
-			t.Errorf("%s has two ids", p.URL)
-		}
+		assert.True(t, !seen[p.URL], "%s has two ids", p.URL)
 		seen[p.URL] = true
 	}
-	if len(seen) != c.Pages {
-		t.Errorf("%d pages were posted, and %d were committed", len(seen), c.Pages)
-	}
+	assert.Equal(t, len(seen), c.Pages, "pages were posted, and were committed")
 }
 
 // rewriting erases the first line of each file.
@@ -354,9 +334,7 @@ func TestErasedQueue(t *testing.T) {
 	s := newSender(dir, r.URL)
 	must.Do(t, errors.Join(c.commit(3), s.End(t.Context(), false), c.commit(3)))
 	files, err := list(c.o.Dir)
-	if err != nil || len(files) != 1 {
-		t.Fatalf("%v, %v", files, err)
-	}
+	must.True(t, err == nil && len(files) == 1, "%v, %v", files, err)
 	f := Rewinding(c.o.Dir, rewriting{dir: c.o.Dir})
 	must.Do(t, f.Erase(t.Context(), filepath.Base(files[0].path), nil))
 	must.Do(t, s.End(t.Context(), false))

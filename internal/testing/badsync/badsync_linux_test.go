@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
 )
 
 const (
@@ -63,7 +65,5 @@ func TestInstall(t *testing.T) {
 	if command.ProcessState.ExitCode() == 2 {
 		t.Skip("the system does not let a process filter its own system calls")
 	}
-	if err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
+	assert.NoError(t, err, out)
 }

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/memnet"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -65,16 +66,11 @@ func checkVerdicts(t *testing.T, r Report, broken string) {
 				t.Logf("%7.3f %.3f %s %s%s %d %v", p.At, p.Seconds, p.Method, p.Host, p.Path, p.Status, p.Breaks)
 			}
 		}
-		if s.Verdict == Holds && (s.Requests < s.Least || s.Requests == 0) {
-			t.Errorf("%s holds without evidence: %d requests", s.Station, s.Requests)
-		}
-		if s.Verdict == Broken && s.Why == "" || s.Verdict == NotRun && s.Station == broken {
-			t.Errorf("%+v", s)
-		}
+		assert.True(t, s.Verdict != Holds || s.Requests >= s.Least && s.Requests != 0,
+			"%s holds without evidence: %d requests", s.Station, s.Requests)
+		assert.True(t, (s.Verdict != Broken || s.Why != "") && (s.Verdict != NotRun || s.Station != broken), "%+v", s)
 	}
-	if !found {
-		t.Errorf("there is no station %s", broken)
-	}
+	assert.True(t, found, "there is no station %s", broken)
 }
 
 // TestReference: a client without a fault holds everything, however it reaches the hosts.
@@ -114,17 +110,13 @@ func TestNoPassWithoutEvidence(t *testing.T) {
 		{"a gap", running{Station: lacking, least: 1}, log, false, NotShown},
 		{"no means", running{Station: quiet, not: kill}, log, false, NotRun},
 	} {
-		if got := c.station.result(&evidence{log: c.log, all: c.log, end: at}, c.flooded); got.Verdict != c.want {
-			t.Errorf("%s: %s (%s), want %s", c.name, got.Verdict, got.Why, c.want)
-		}
+		assert.Equal(t, c.station.result(&evidence{log: c.log, all: c.log, end: at}, c.flooded).Verdict, c.want, c.name)
 	}
 	for agent, token := range map[string]string{
 		"examplebot/1.0": "examplebot", "Mozilla/5.0 (compatible; example-bot/2; +http://x.test)": "example-bot",
 		"Mozilla/5.0 (X11; Linux) Chrome/1": "", "": "", "(x)": "", "a_b c": "a_b",
 	} {
-		if got := ProductToken(agent); got != token {
-			t.Errorf("%q has the token %q, want %q", agent, got, token)
-		}
+		assert.Equal(t, ProductToken(agent), token, agent, "has the token")
 	}
 }
 
@@ -140,13 +132,9 @@ func TestOnly(t *testing.T) {
 				got = append(got, name)
 			}
 		}
-		if strings.Join(got, " ") != want {
-			t.Errorf("%q matches %q, want %q", patterns, got, want)
-		}
+		assert.Equal(t, strings.Join(got, " "), want, patterns, "matches", got)
 	}
-	if _, err := matches("!robots-[", "robots-500"); err == nil {
-		t.Error("a pattern that is none has no error")
-	}
+	assert.Fails(matches("!robots-[", "robots-500"))(t, nil, "a pattern that is none has no error")
 }
 
 // TestOnceAfterKill: a page that a killed crawler may not have committed may be requested again, any other may not.

@@ -6,6 +6,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // The budgets of a room that one mind can hold.
@@ -28,9 +31,7 @@ func TestBudgets(t *testing.T) {
 		}
 		i := strings.LastIndexByte(entry, ' ')
 		n, err := strconv.Atoi(entry[i+1:])
-		if err != nil {
-			t.Fatalf("testdata/over.txt: %q: %v", entry, err)
-		}
+		must.Do(t, err, "testdata/over.txt", entry)
 		allowed[entry[:i]] = n
 	}
 	over := overBudget(readSource(t))
@@ -42,9 +43,7 @@ func TestBudgets(t *testing.T) {
 		}
 	}
 	for what := range allowed {
-		if over[what] == 0 {
-			t.Errorf("testdata/over.txt lists %q, which is within its budget: remove the line", what)
-		}
+		assert.Not(t, over[what], 0, "testdata/over.txt lists", what, "which is within its budget: remove the line")
 	}
 }
 

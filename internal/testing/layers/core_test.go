@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -56,9 +57,7 @@ func TestCoreProgram(t *testing.T) {
 		if !own {
 			continue
 		}
-		if of := modules.of(pkg); of != "" {
-			t.Errorf("the core links %s of the module %q", pkg, of)
-		}
+		assert.Equal(t, modules.of(pkg), "", "the core links", pkg, "of the module")
 		text := must.Get(os.ReadFile(file))(t)
 		lines += bytes.Count(text, []byte("\n"))
 	}
@@ -68,9 +67,7 @@ func TestCoreProgram(t *testing.T) {
 			limit, _ = strconv.Atoi(n)
 		}
 	}
-	if lines > limit {
-		t.Errorf("the core has %d lines, more than %d: what is over its budget may only shrink", lines, limit)
-	}
+	assert.AtMost(t, lines, limit, "the core lines, more than what is over its budget may only shrink")
 	t.Logf("the core has %d lines", lines)
 }
 
@@ -82,9 +79,8 @@ func TestCrawlcheckProgram(t *testing.T) {
 	for path := range strings.FieldsSeq(string(out)) {
 		domain, _, _ := strings.Cut(path, "/")
 		pkg, amble := strings.CutPrefix(path, module)
-		if amble && !slices.Contains(own, pkg) || !amble && strings.Contains(domain, ".") && domain != "golang.org" {
-			t.Errorf("cmd/crawlcheck links %s", path)
-		}
+		assert.True(t, (!amble || slices.Contains(own, pkg)) &&
+			(amble || !strings.Contains(domain, ".") || domain == "golang.org"), "cmd/crawlcheck links %s", path)
 	}
 }
 
@@ -105,9 +101,8 @@ func TestModuleRule(t *testing.T) {
 		{"internal/a", "internal/a/tool", true},
 		{"internal/a", "internal/tool", true},
 	} {
-		if got := modules.breaks(c.importer, c.imported); got != c.breaks {
-			t.Errorf("%s imports %s: breaks the rule %v, want %v", c.importer, c.imported, got, c.breaks)
-		}
+		assert.Equal(t, modules.breaks(c.importer, c.imported), c.breaks, c.importer, "imports", c.imported,
+			"breaks the rule")
 	}
 }
 
@@ -133,9 +128,7 @@ func readModules(t *testing.T) moduleTable {
 			modules[name] = row[1]
 		}
 	}
-	if len(modules) == 0 {
-		t.Fatal("docs/ARCHITECTURE.md has no table of modules")
-	}
+	must.True(t, len(modules) != 0, "docs/ARCHITECTURE.md has no table of modules")
 	return modules
 }
 

@@ -10,6 +10,9 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // libraries are the packages that other modules import.
@@ -52,33 +55,25 @@ func TestInternalTypes(t *testing.T) {
 	for what, typ := range cases {
 		p := types.NewPackage(module+"library", "library")
 		p.Scope().Insert(types.NewVar(token.NoPos, p, "V", typ))
-		if found := internalTypes(p); len(found) != 1 {
-			t.Errorf("%s: %q", what, found)
-		}
+		assert.Equal(t, len(internalTypes(p)), 1, what)
 	}
 	p := types.NewPackage(module+"library", "library")
 	private := types.NewField(token.NoPos, p, "f", secret, false)
 	typ := types.NewNamed(types.NewTypeName(token.NoPos, p, "T", nil), types.NewStruct([]*types.Var{private}, nil), nil)
 	p.Scope().Insert(typ.Obj())
 	p.Scope().Insert(types.NewVar(token.NoPos, p, "v", secret))
-	if found := internalTypes(p); len(found) != 0 {
-		t.Errorf("unexported names: %q", found)
-	}
+	assert.Equal(t, len(internalTypes(p)), 0, "unexported names")
 	receiver := types.NewVar(token.NoPos, p, "t", typ)
 	params := types.NewTuple(newVar("p", types.NewPointer(secret)))
 	typ.AddMethod(types.NewFunc(token.NoPos, p, "M", types.NewSignatureType(receiver, nil, nil, params, nil, false)))
-	if found := internalTypes(p); len(found) != 1 {
-		t.Errorf("an exported method: %q", found)
-	}
+	assert.Equal(t, len(internalTypes(p)), 1, "an exported method")
 }
 
 // importPackage loads the export data of the package in dir, which has all of its exported names.
 func importPackage(t *testing.T, dir string) *types.Package {
 	t.Helper()
 	out, err := exec.Command("go", "list", "-export", "-deps", "-f", "{{.ImportPath}}={{.Export}}", dir).Output()
-	if err != nil {
-		t.Fatalf("go list -export %s: %v", dir, err)
-	}
+	must.Do(t, err, "go list -export", dir)
 	files := make(map[string]string)
 	var last string
 	for line := range strings.Lines(string(out)) {
@@ -87,9 +82,7 @@ func importPackage(t *testing.T, dir string) *types.Package {
 	}
 	lookup := func(path string) (io.ReadCloser, error) { return os.Open(files[path]) }
 	p, err := importer.ForCompiler(token.NewFileSet(), "gc", lookup).Import(last)
-	if err != nil {
-		t.Fatalf("export data of %s: %v", dir, err)
-	}
+	must.Do(t, err, "export data of", dir)
 	return p
 }
 

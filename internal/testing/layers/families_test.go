@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -19,9 +20,7 @@ const maxFamilies = 12
 // The rules of modules and their tests are in TestCoreImportsNoModule.
 func TestFamilies(t *testing.T) {
 	folders := must.Get(os.ReadDir("../../../internal"))(t)
-	if len(folders) > maxFamilies {
-		t.Errorf("internal/ has %d folders, more than %d", len(folders), maxFamilies)
-	}
+	assert.AtMost(t, len(folders), maxFamilies, "internal/ folders, more than")
 	may := make(map[string][]string)
 	for _, folder := range folders {
 		page, err := os.ReadFile(filepath.Join("../../../internal", folder.Name(), "README.md"))

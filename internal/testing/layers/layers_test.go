@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -76,19 +77,15 @@ func checkImport(t *testing.T, floors map[string]int, name string, floor int, im
 	t.Helper()
 	if own, ok := strings.CutPrefix(imported, module); ok {
 		below, known := floors[own]
-		if known && below >= floor {
-			t.Errorf("%s (floor %d) imports %s (floor %d): imports only go down", name, floor, own, below)
-		}
+		assert.True(t, !known || below < floor, "%s (floor %d) imports %s (floor %d): imports only go down", name,
+			floor, own, below)
 		return
 	}
 	for library, user := range soleUsers {
-		if strings.HasPrefix(imported, library) && name != user {
-			t.Errorf("%s imports %s, which only %s may", name, imported, user)
-		}
+		assert.True(t, !strings.HasPrefix(imported, library) || name == user, "%s imports %s, which only %s may", name,
+			imported, user)
 	}
-	if slices.Contains(forbidden[name], imported) {
-		t.Errorf("%s is pure and may not import %s", name, imported)
-	}
+	assert.True(t, !slices.Contains(forbidden[name], imported), "%s is pure and may not import %s", name, imported)
 }
 
 // readTable reads the floors from docs/ARCHITECTURE.md: rows "| floor | `package` | ...".
@@ -100,18 +97,14 @@ func readTable(t *testing.T) map[string]int {
 	for _, row := range rows.FindAllStringSubmatch(string(text), -1) {
 		floors[row[2]], _ = strconv.Atoi(row[1])
 	}
-	if len(floors) == 0 {
-		t.Fatal("docs/ARCHITECTURE.md has no import table")
-	}
+	must.True(t, len(floors) != 0, "docs/ARCHITECTURE.md has no import table")
 	return floors
 }
 
 func listPackages(t *testing.T) (packages []listed) {
 	t.Helper()
 	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", "../../../...").Output()
-	if err != nil {
-		t.Fatalf("go list: %v", err)
-	}
+	must.Do(t, err, "go list")
 	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
 		var p listed
 		if err := d.Decode(&p); errors.Is(err, io.EOF) {

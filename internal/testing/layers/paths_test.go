@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
 )
 
 // TestPaths: every Go file that a page names by its path exists, so that a reader finds it.
@@ -21,7 +23,5 @@ func TestPaths(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil || found < 20 {
-		t.Errorf("%d paths, %v", found, err)
-	}
+	assert.True(t, err == nil && found >= 20, "%d paths, %v", found, err)
 }

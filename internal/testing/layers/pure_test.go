@@ -60,9 +60,7 @@ func packagesOf(t *testing.T, variable string) []string {
 	makefile := must.Get(os.ReadFile("../../../Makefile"))(t)
 	makefile = regexp.MustCompile(`\\\n`).ReplaceAll(makefile, nil)
 	value := regexp.MustCompile(`(?m)^` + variable + ` +:= (.+)$`).FindSubmatch(makefile)
-	if value == nil {
-		t.Fatalf("the Makefile has no %s", variable)
-	}
+	must.True(t, value != nil, "the Makefile has no %s", variable)
 	list := exec.Command("go",
 		append([]string{"list", "-f", "{{.ImportPath}}"}, strings.Fields(string(value[1]))...)...)
 	list.Dir = "../../.."

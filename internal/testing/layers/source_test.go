@@ -41,9 +41,7 @@ func (f sourceFile) isModule() bool {
 func readSource(t *testing.T) []sourceFile {
 	t.Helper()
 	files, err := parseSource()
-	if err != nil || len(files) < 200 {
-		t.Fatalf("%d files, %v", len(files), err)
-	}
+	must.True(t, err == nil && len(files) >= 200, "%d files, %v", len(files), err)
 	return files
 }
 

@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -43,9 +44,7 @@ func TestLatency(t *testing.T) {
 		start := time.Now()
 		client, server := pair(t, n, l)
 		defer client.Close()
-		if took := time.Since(start); took != 60*time.Millisecond {
-			t.Errorf("the dial takes %v", took)
-		}
+		assert.Equal(t, time.Since(start), 60*time.Millisecond, "the dial takes")
 		go func() {
 			_, _ = io.Copy(server, server)
 			_ = server.Close()
@@ -76,9 +75,7 @@ func TestRate(t *testing.T) {
 				_ = server.Close()
 			}()
 			go func() {
-				if got, err := io.Copy(io.Discard, client); got != 50_000 || err != nil {
-					t.Errorf("%d bytes, %v", got, err)
-				}
+				assert.Returns(io.Copy(io.Discard, client))(t, 50_000, "bytes")
 				_ = client.Close()
 				ends <- time.Since(start)
 			}()
@@ -99,9 +96,7 @@ func TestWriterWaits(t *testing.T) {
 		written := make(chan time.Time, 1)
 		go func() {
 			_, err := server.Write(sent)
-			if err := errors.Join(err, server.Close()); err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, errors.Join(err, server.Close()))
 			written <- time.Now()
 		}()
 		time.Sleep(time.Hour)
@@ -135,9 +130,7 @@ func TestDeadlines(t *testing.T) {
 		if took := time.Since(start); !errors.Is(err, os.ErrDeadlineExceeded) || took != time.Second+time.Minute {
 			t.Errorf("interrupted: %v after %v", err, took)
 		}
-		if _, err := client.Write(b[:]); !errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("written: %v", err)
-		}
+		assert.Fails(client.Write(b[:]))(t, os.ErrDeadlineExceeded, "written")
 		_ = server.SetWriteDeadline(start.Add(time.Hour))
 		written, err := server.Write(make([]byte, 1<<20))
 		if took := time.Since(start); !errors.Is(err, os.ErrDeadlineExceeded) || written < maxBuffered ||
@@ -153,24 +146,14 @@ func TestEnds(t *testing.T) {
 		client, server := pair(t, n, l)
 		_ = server.(*Conn).SetLinger(0)
 		_ = server.Close()
-		if _, err := client.Read(b[:]); !errors.Is(err, syscall.ECONNRESET) {
-			t.Errorf("read from a connection that was reset: %v", err)
-		}
-		if _, err := client.Write(b[:]); !errors.Is(err, syscall.EPIPE) {
-			t.Errorf("written to a connection that was reset: %v", err)
-		}
-		if _, err := server.Read(b[:]); !errors.Is(err, net.ErrClosed) {
-			t.Errorf("read after Close: %v", err)
-		}
-		if err := server.Close(); !errors.Is(err, net.ErrClosed) {
-			t.Errorf("closed twice: %v", err)
-		}
+		assert.Fails(client.Read(b[:]))(t, syscall.ECONNRESET, "read from a connection that was reset")
+		assert.Fails(client.Write(b[:]))(t, syscall.EPIPE, "written to a connection that was reset")
+		assert.Fails(server.Read(b[:]))(t, net.ErrClosed, "read after Close")
+		assert.Is(t, server.Close(), net.ErrClosed, "closed twice")
 		_ = client.Close()
 
 		for _, address := range []string{"198.51.100.1:81", "198.51.100.2:80"} {
-			if _, err := n.Dial(t.Context(), "tcp", address); !errors.Is(err, syscall.ECONNREFUSED) {
-				t.Errorf("%s: %v", address, err)
-			}
+			assert.Fails(n.Dial(t.Context(), "tcp", address))(t, syscall.ECONNREFUSED, address)
 		}
 		n.Silence(netip.MustParseAddr("198.51.100.3"))
 		start := time.Now()
@@ -180,18 +163,12 @@ func TestEnds(t *testing.T) {
 		if took := time.Since(start); !errors.Is(err, context.DeadlineExceeded) || took != time.Minute {
 			t.Errorf("an address that is silent: %v after %v", err, took)
 		}
-		if _, err := n.Listen("tcp", here); !errors.Is(err, syscall.EADDRINUSE) {
-			t.Errorf("two listeners: %v", err)
-		}
+		assert.Fails(n.Listen("tcp", here))(t, syscall.EADDRINUSE, "two listeners")
 		waiting := must.Get(n.Dial(t.Context(), "tcp", here))(t)
 		_ = l.Close()
-		if _, err := waiting.Read(b[:]); !errors.Is(err, syscall.ECONNRESET) {
-			t.Errorf("never accepted: %v", err)
-		}
+		assert.Fails(waiting.Read(b[:]))(t, syscall.ECONNRESET, "never accepted")
 		_ = waiting.Close()
-		if _, err := l.Accept(); !errors.Is(err, net.ErrClosed) {
-			t.Errorf("accept after Close: %v", err)
-		}
+		assert.Fails(l.Accept())(t, net.ErrClosed, "accept after Close")
 	})
 }
 

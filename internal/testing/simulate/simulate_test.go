@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -24,9 +25,7 @@ func TestDocumentation(t *testing.T) {
 		t.Errorf("%s does not have the tables of %s, or not the command that made them", document, resultsFile)
 	}
 	for which := range webs {
-		if read(drawingOf(which)) != r.drawing(which) {
-			t.Errorf("%s is not what the results draw", drawingOf(which))
-		}
+		assert.Equal(t, read(drawingOf(which)), r.drawing(which), drawingOf(which), "is not what the results draw")
 	}
 }
 
@@ -37,14 +36,12 @@ func TestTargets(t *testing.T) {
 	for _, target := range []struct{ budget, fresh, penalty float64 }{{100, 0.72, 0.43}, {300, 0.84, 0.21}} {
 		got := r.of(webs[0].name, target.budget, ours)
 		for seed, s := range got.Seeds {
-			if s.Freshness < target.fresh || s.Penalty >= target.penalty {
-				t.Errorf("%g a day, seed %d: %+v, want a freshness of %g and a penalty under %g", target.budget,
-					got.First+uint64(seed), s, target.fresh, target.penalty)
-			}
+			assert.True(t, !(s.Freshness < target.fresh) && !(s.Penalty >= target.penalty),
+				"%g a day, seed %d: %+v, want a freshness of %g and a penalty under %g", target.budget,
+				got.First+uint64(seed), s, target.fresh, target.penalty)
 		}
-		if part := got.mean().Freshness / r.best(webs[0].name, target.budget); part < 0.95 {
-			t.Errorf("%g a day: %.3f of the best possible", target.budget, part)
-		}
+		assert.AtLeast(t, got.mean().Freshness/r.best(webs[0].name, target.budget), 0.95, target.budget,
+			"a day of the best possible")
 	}
 }
 
@@ -60,12 +57,8 @@ func TestSmallRun(t *testing.T) {
 			continue
 		}
 		s, err := run(0, 1, p, 100, 40, 20)
-		if err != nil {
-			t.Fatalf("%s: %v", p.Name, err)
-		}
-		if s.Visits > 105 {
-			t.Errorf("%s makes %g visits a day of 100", p.Name, s.Visits)
-		}
+		must.Do(t, err, p.Name)
+		assert.AtMost(t, s.Visits, 105, p.Name, "makes visits a day of 100")
 		scores[p.Name] = s
 	}
 	if a, b := scores[ours], scores["uniform"]; a.Freshness < b.Freshness+0.05 || a.Penalty > 0.7*b.Penalty {
@@ -83,9 +76,7 @@ func TestConcurrentRuns(t *testing.T) {
 	uniform := policies()[0]
 	must.Do(t, r.run(webs[0].name, []policy{uniform}, Seeds{1, 2}, 4, 1, 1))
 	got := r.Results[1].Seeds[1]
-	if want, err := run(0, 2, uniform, budgets[1], 1, 1); err != nil || got != want {
-		t.Errorf("%+v at the same time as others, alone %+v (%v)", got, want, err)
-	}
+	assert.Returns(run(0, 2, uniform, budgets[1], 1, 1))(t, got, "at the same time as others, alone")
 }
 
 // TestPagesChangeAtTheirRates counts the changes of pages over a long time.
@@ -104,9 +95,8 @@ func TestPagesChangeAtTheirRates(t *testing.T) {
 				}
 				expected += p.rate * days
 			}
-			if k == never && seen > 0 || k != never && math.Abs(seen/expected-1) > 0.1 {
-				t.Errorf("web %s: %.0f changes of pages of kind %d, expected %.0f", w.name, seen, k, expected)
-			}
+			assert.True(t, (k != never || !(seen > 0)) && (k == never || !(math.Abs(seen/expected-1) > 0.1)),
+				"web %s: %.0f changes of pages of kind %d, expected %.0f", w.name, seen, k, expected)
 		}
 	}
 }
@@ -117,7 +107,6 @@ func TestScore(t *testing.T) {
 	p.fetched(warmUp)
 	p.fetched(warmUp + 12) // two days out of date
 	p.until(warmUp + 40)   // changes at 20, 30 and 40: fresh until 20
-	if p.fresh != 18 || p.penalty != 2+10+10*1.5 || p.outdated != 2*1+20*10 {
-		t.Errorf("fresh for %g days, penalty %g, outdated %g", p.fresh, p.penalty, p.outdated)
-	}
+	assert.True(t, p.fresh == 18 && p.penalty == 2+10+10*1.5 && p.outdated == 2*1+20*10,
+		"fresh for %g days, penalty %g, outdated %g", p.fresh, p.penalty, p.outdated)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/rules/recrawl"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
@@ -55,22 +56,15 @@ func TestForetold(t *testing.T) {
 		c.until(epoch.Add(spedWarmUp))
 		before := c.recrawls
 		c.until(epoch.Add(spedLength))
-		if c.err != nil {
-			t.Fatal(c.err)
-		}
+		must.Do(t, c.err)
 		reached, foretold := score(all, spedLength.Seconds()/day.Seconds()).Freshness, plan.Forecast(o.Budget).Freshness
 		used := float64(c.recrawls-before) / (spedLength - spedWarmUp).Seconds() / spedBudget
 		t.Logf("seed %d: fresh for %.3f of the time, forecast %.3f, %.2f of the budget used", seed, reached,
 			foretold, used)
-		if math.Abs(foretold-reached-0.010) > 3*0.008 {
-			t.Errorf("seed %d: %.3f of the copies are fresh, the forecast was %.3f", seed, reached, foretold)
-		}
-		if used < 0.93 || used > 1.02 {
-			t.Errorf("seed %d: %.2f of the budget is used", seed, used)
-		}
+		assert.AtMost(t, math.Abs(foretold-reached-0.010), 3*0.008, "seed", seed, reached,
+			"of the copies are fresh, the forecast was", foretold)
+		assert.True(t, !(used < 0.93) && !(used > 1.02), "seed %d: %.2f of the budget is used", seed, used)
 		sum += foretold - reached
 	}
-	if mean := sum / seeds; math.Abs(mean-0.010) > 0.008 {
-		t.Errorf("the forecast is %.3f higher than the result, on average", mean)
-	}
+	assert.AtMost(t, math.Abs((sum/seeds)-0.010), 0.008, "the forecast higher than the result, on average")
 }

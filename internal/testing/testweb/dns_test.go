@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/net/dns/dnsmessage"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -18,9 +19,8 @@ func TestDNSAnswers(t *testing.T) {
 	for _, network := range []string{"udp", "tcp"} {
 		r := resolver(web, network)
 		got, err := r.LookupNetIP(context.Background(), "ip4", "a.test")
-		if err != nil || len(got) != 1 || got[0] != web.Address("a.test") {
-			t.Errorf("%s: a.test is %v, %v; want %v", network, got, err, web.Address("a.test"))
-		}
+		assert.True(t, err == nil && len(got) == 1 && got[0] == web.Address("a.test"), "%s: a.test is %v, %v; want %v",
+			network, got, err, web.Address("a.test"))
 		if got, err := r.LookupNetIP(context.Background(), "ip6", "a.test"); len(got) != 0 || !notFound(err) {
 			t.Errorf("%s: AAAA of a.test is %v, %v; want no record", network, got, err)
 		}
@@ -28,10 +28,8 @@ func TestDNSAnswers(t *testing.T) {
 			t.Errorf("%s: unknown name: %v, want NXDOMAIN", network, err)
 		}
 	}
-	if web.Lookups("a.test") < 4 || web.Lookups("b.test") != 0 {
-		t.Errorf("lookups counted: a.test %d, b.test %d; want at least 4, and 0", web.Lookups("a.test"),
-			web.Lookups("b.test"))
-	}
+	assert.True(t, web.Lookups("a.test") >= 4 && web.Lookups("b.test") == 0,
+		"lookups counted: a.test %d, b.test %d; want at least 4, and 0", web.Lookups("a.test"), web.Lookups("b.test"))
 }
 
 func notFound(err error) bool {
@@ -71,15 +69,13 @@ func TestDNSMessage(t *testing.T) {
 		var reply dnsmessage.Message
 		answer, _ := web.dns.reply(packed)
 		must.Do(t, reply.Unpack(answer))
-		if reply.ID != 4711 || !reply.Response || reply.RCode != want || len(reply.Questions) != 1 {
-			t.Errorf("%s: reply %+v, want code %v", name, reply.Header, want)
-		}
+		assert.True(t, reply.ID == 4711 && reply.Response && reply.RCode == want && len(reply.Questions) == 1,
+			"%s: reply %+v, want code %v", name, reply.Header, want)
 		if want != dnsmessage.RCodeSuccess {
 			continue
 		}
-		if len(reply.Answers) != 1 || reply.Answers[0].Header.TTL != 7 {
-			t.Errorf("%s: answers %+v, want one with TTL 7", name, reply.Answers)
-		}
+		assert.True(t, len(reply.Answers) == 1 && reply.Answers[0].Header.TTL == 7,
+			"%s: answers %+v, want one with TTL 7", name, reply.Answers)
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
 )
 
 func newResponse() *httptest.ResponseRecorder { return httptest.NewRecorder() }
@@ -47,24 +49,19 @@ func TestGaps(t *testing.T) {
 		for _, gap := range c.log.Gaps() {
 			got = append(got, int(gap.Length/time.Second))
 		}
-		if !slices.Equal(got, c.want) || c.log.MaxInFlight() != c.inFlight {
-			t.Errorf("%s: gaps %v, in flight %d; want %v and %d", name, got, c.log.MaxInFlight(), c.want, c.inFlight)
-		}
+		assert.True(t, slices.Equal(got, c.want) && c.log.MaxInFlight() == c.inFlight,
+			"%s: gaps %v, in flight %d; want %v and %d", name, got, c.log.MaxInFlight(), c.want, c.inFlight)
 	}
 }
 
 func TestShortGaps(t *testing.T) {
 	log := Log{request("a", "/", 0, 1), request("a", "/x", 3, 4), request("b", "/", 4, 5), request("a", "/y", 5, 6)}
 	short := log.Host("a").ShortGaps(2 * time.Second)
-	if len(short) != 1 || short[0].Before.Path != "/x" || short[0].After.Path != "/y" {
-		t.Errorf("gaps under 2s: %+v, want the one between /x and /y", short)
-	}
-	if n := len(log.Address("127.0.0.1").ShortGaps(time.Second)); n != 2 {
-		t.Errorf("%d gaps under 1s at the address, want 2", n)
-	}
-	if !slices.Equal(log.Hosts(), []string{"a", "b"}) || !slices.Equal(log.Addresses(), []string{"127.0.0.1"}) {
-		t.Errorf("hosts %v, addresses %v", log.Hosts(), log.Addresses())
-	}
+	assert.True(t, len(short) == 1 && short[0].Before.Path == "/x" && short[0].After.Path == "/y",
+		"gaps under 2s: %+v, want the one between /x and /y", short)
+	assert.Equal(t, len(log.Address("127.0.0.1").ShortGaps(time.Second)), 2, "gaps under 1s at the address")
+	assert.True(t, slices.Equal(log.Hosts(), []string{"a", "b"}) &&
+		slices.Equal(log.Addresses(), []string{"127.0.0.1"}), "hosts %v, addresses %v", log.Hosts(), log.Addresses())
 }
 
 func TestBeforeRobots(t *testing.T) {
@@ -84,9 +81,7 @@ func TestBeforeRobots(t *testing.T) {
 	for _, q := range log.BeforeRobots() {
 		got = append(got, q.Host+q.Path)
 	}
-	if want := []string{"late/x", "never/", "hasty/early"}; !slices.Equal(got, want) {
-		t.Errorf("before robots.txt: %v, want %v", got, want)
-	}
+	assert.Slice(t, got, []string{"late/x", "never/", "hasty/early"}, "before robots.txt")
 }
 
 func TestRepeats(t *testing.T) {
@@ -97,7 +92,5 @@ func TestRepeats(t *testing.T) {
 	if got, want := log.Repeats(), map[string]int{"a/x": 2}; !maps.Equal(got, want) {
 		t.Errorf("repeats %v, want %v", got, want)
 	}
-	if got := log.CountByPath()["a/robots.txt"]; got != 2 {
-		t.Errorf("robots.txt counted %d times, want 2", got)
-	}
+	assert.Equal(t, log.CountByPath()["a/robots.txt"], 2, "robots.txt counted times")
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/PuerkitoBio/goquery"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -47,9 +48,7 @@ func TestMeshIsConnected(t *testing.T) {
 					}
 				}
 			}
-			if len(seen) != m.TotalPages() {
-				t.Errorf("%d pages are reached, want %d", len(seen), m.TotalPages())
-			}
+			assert.Equal(t, len(seen), m.TotalPages(), "pages are reached")
 		})
 	}
 }
@@ -58,9 +57,7 @@ func startMesh(t *testing.T, m Mesh) *Web {
 	t.Helper()
 	web := must.Get(NewMesh(m, Config{}))(t)
 	t.Cleanup(func() {
-		if err := web.Close(); err != nil {
-			t.Errorf("close: %v", err)
-		}
+		assert.NoError(t, web.Close(), "close")
 	})
 	return web
 }
@@ -96,14 +93,11 @@ func TestMeshIsRecorded(t *testing.T) {
 	get(t, client, web.URL(m.Host(0), m.Path(3)))
 	get(t, client, web.URL(m.Host(1), "/none"))
 	log := finished(t, web)
-	if len(log) != 2 || log[0].Path != m.Path(3) || log[0].Status != 200 || log[1].Status != 404 ||
-		log[1].Host != m.Host(1) {
-		t.Errorf("recorded %+v", log)
-	}
-	if web.Served() != 2 || web.ServedBy(m.Host(1)) != 1 || web.Address(m.Host(0)) != web.Address(m.Host(1)) {
-		t.Errorf("served %d, by the second host %d; want 2 and 1, at one address", web.Served(),
-			web.ServedBy(m.Host(1)))
-	}
+	assert.True(t, len(log) == 2 && log[0].Path == m.Path(3) && log[0].Status == 200 && log[1].Status == 404 &&
+		log[1].Host == m.Host(1), "recorded %+v", log)
+	assert.True(t, web.Served() == 2 && web.ServedBy(m.Host(1)) == 1 &&
+		web.Address(m.Host(0)) == web.Address(m.Host(1)),
+		"served %d, by the second host %d; want 2 and 1, at one address", web.Served(), web.ServedBy(m.Host(1)))
 }
 
 func FuzzMeshRequest(f *testing.F) {

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,6 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -47,25 +47,19 @@ func TestRecordHasTheRequest(t *testing.T) {
 	get(t, client, web.URL("a.test", "/missing"))
 
 	log := finished(t, web)
-	if len(log) != 2 {
-		t.Fatalf("%d requests recorded, want 2", len(log))
-	}
+	must.True(t, len(log) == 2, "%d requests recorded, want 2", len(log))
 	got := log[0]
-	if got.Bytes == 0 || got.Start.IsZero() || got.End.Before(got.Start) {
-		t.Errorf("bytes %d, start %v, end %v", got.Bytes, got.Start, got.End)
-	}
+	assert.True(t, got.Bytes != 0 && !got.Start.IsZero() && !got.End.Before(got.Start), "bytes %d, start %v, end %v",
+		got.Bytes, got.Start, got.End)
 	got.Start, got.End, got.Bytes = time.Time{}, time.Time{}, 0
 	want := Request{
 		Host: "a.test", Address: web.Address("a.test").String(), Conn: 1, Method: "HEAD", Path: "/p?q=1",
 		UserAgent:   "amble/1",
 		IfNoneMatch: `"x"`, IfModifiedSince: "Sat, 01 Jan 2000 00:00:00 GMT", Status: 200, Done: true,
 	}
-	if got != want {
-		t.Errorf("recorded %+v\nwant     %+v", got, want)
-	}
-	if log[1].Status != 404 || log[1].Conn != 1 {
-		t.Errorf("second request: status %d on connection %d, want 404 on 1", log[1].Status, log[1].Conn)
-	}
+	assert.Equal(t, got, want, "recorded")
+	assert.True(t, log[1].Status == 404 && log[1].Conn == 1,
+		"second request: status %d on connection %d, want 404 on 1", log[1].Status, log[1].Conn)
 }
 
 // No measured gap is shorter than the one that the client left, for any size of the response and
@@ -93,17 +87,14 @@ func TestMeasuredTimesLieWithinTheClients(t *testing.T) {
 // net/http sends a request again when a reused connection is reset.
 func within(t *testing.T, web *Web, log Log, started, ended time.Time) {
 	t.Helper()
-	if len(log) == 0 {
-		t.Error("nothing was recorded")
-	}
+	assert.Not(t, len(log), 0, "nothing was recorded")
 	offset := func(x time.Time) time.Duration { return x.Sub(web.recorder.base) }
 	for _, q := range log {
 		// The record's base has wall-clock time only, so the test compares offsets.
 		start, end := q.Start.Sub(web.recorder.base.Round(0)), q.End.Sub(web.recorder.base.Round(0))
-		if start < offset(started) || end > offset(ended) || end < start {
-			t.Errorf("%s on connection %d: recorded from %v to %v, the client saw %v to %v",
-				q.Path, q.Conn, start, end, offset(started), offset(ended))
-		}
+		assert.True(t, start >= offset(started) && end <= offset(ended) && end >= start,
+			"%s on connection %d: recorded from %v to %v, the client saw %v to %v", q.Path, q.Conn, start, end,
+			offset(started), offset(ended))
 	}
 }
 
@@ -132,14 +123,10 @@ func TestStatusIsTheOneOnTheWire(t *testing.T) {
 		}
 		switch c.path {
 		case "/busy":
-			if got := response.Header.Get("Retry-After"); got != "7" {
-				t.Errorf("Retry-After %q, want 7", got)
-			}
+			assert.Equal(t, response.Header.Get("Retry-After"), "7", "Retry-After")
 		case "/moved":
-			if got, want := response.Header.Get("Location"),
-				strings.TrimPrefix(web.URL("b.test", "/x"), "http:"); got != want {
-				t.Errorf("Location %q, want %q", got, want)
-			}
+			assert.Equal(t, response.Header.Get("Location"), strings.TrimPrefix(web.URL("b.test", "/x"), "http:"),
+				"Location")
 		}
 	}
 }
@@ -173,9 +160,7 @@ func TestSettle(t *testing.T) {
 	web := start(t, Config{Sites: []Site{{Host: "a.test", Handler: Page("A")}, {Host: "b.test"}}})
 	for range clients {
 		c, err := net.Dial("tcp", net.JoinHostPort(web.Address("a.test").String(), strconv.Itoa(int(web.Port()))))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		_, err = io.WriteString(c, "GET / HTTP/1.1\r\nHost: a.test\r\n\r\n")
 		if err = errors.Join(err, c.Close()); err != nil {
 			t.Fatal(err)
@@ -183,19 +168,13 @@ func TestSettle(t *testing.T) {
 	}
 	must.Do(t, web.Settle(t.Context()))
 	for _, q := range web.Requests() {
-		if !q.Done {
-			t.Errorf("%+v", q)
-		}
+		assert.True(t, q.Done, "%+v", q)
 	}
-	if n := len(web.Requests()); n != clients {
-		t.Errorf("%d requests are in the record, want %d", n, clients)
-	}
+	assert.Equal(t, len(web.Requests()), clients, "requests are in the record")
 	get(t, newClient(t, web), web.URL("a.test", "/")) // and stays
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if err := web.Settle(ctx); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("with a client that stays: %v", err)
-	}
+	assert.Is(t, web.Settle(ctx), context.DeadlineExceeded, "with a client that stays")
 }
 
 func TestRequestInFlightIsInTheRecord(t *testing.T) {
@@ -212,9 +191,8 @@ func TestRequestInFlightIsInTheRecord(t *testing.T) {
 	log := web.Requests()
 	close(end)
 	wait.Wait()
-	if log[0].Path != "/long" || log[0].Done || log.MaxInFlight() != 2 || len(log.ShortGaps(0)) != 1 {
-		t.Errorf("snapshot during a request: %+v; want /long unfinished and two in flight", log)
-	}
+	assert.True(t, log[0].Path == "/long" && !log[0].Done && log.MaxInFlight() == 2 && len(log.ShortGaps(0)) == 1,
+		"snapshot during a request: %+v; want /long unfinished and two in flight", log)
 }
 
 func TestRecordIsBounded(t *testing.T) {
@@ -224,10 +202,9 @@ func TestRecordIsBounded(t *testing.T) {
 		get(t, client, web.URL("a.test", "/"+strings.Repeat("x", 2*maxRecordedPath)))
 	}
 	log := web.Requests()
-	if len(log) != 3 || web.Dropped() != 2 || web.Served() != 5 || len(log[0].Path) != maxRecordedPath {
-		t.Errorf("kept %d, dropped %d, served %d, path of %d bytes; want 3, 2, 5, %d",
-			len(log), web.Dropped(), web.Served(), len(log[0].Path), maxRecordedPath)
-	}
+	assert.True(t, len(log) == 3 && web.Dropped() == 2 && web.Served() == 5 && len(log[0].Path) == maxRecordedPath,
+		"kept %d, dropped %d, served %d, path of %d bytes; want 3, 2, 5, %d", len(log), web.Dropped(), web.Served(),
+		len(log[0].Path), maxRecordedPath)
 }
 
 func TestRecordOfManyClientsAtOnce(t *testing.T) {
@@ -245,15 +222,11 @@ func TestRecordOfManyClientsAtOnce(t *testing.T) {
 	}
 	wait.Wait()
 	log := finished(t, web)
-	if len(log) != clients*each || len(log.Host("a.test")) != len(log)/2 {
-		t.Errorf("%d requests, %d of a.test; want %d and half of it", len(log), len(log.Host("a.test")), clients*each)
-	}
-	if most := log.MaxInFlight(); most > clients {
-		t.Errorf("%d in flight from %d clients", most, clients)
-	}
-	if bad := log.Filter(func(q Request) bool { return q.Status != 200 || q.Aborted }); len(bad) != 0 {
-		t.Errorf("not plainly answered: %+v", bad)
-	}
+	assert.True(t, len(log) == clients*each && len(log.Host("a.test")) == len(log)/2,
+		"%d requests, %d of a.test; want %d and half of it", len(log), len(log.Host("a.test")), clients*each)
+	assert.AtMost(t, log.MaxInFlight(), clients, "in flight from clients")
+	assert.Equal(t, len(log.Filter(func(q Request) bool { return q.Status != 200 || q.Aborted })), 0,
+		"not plainly answered")
 }
 
 func TestSave(t *testing.T) {
@@ -274,17 +247,12 @@ func TestSave(t *testing.T) {
 	}
 	loaded.sort()
 	for i := range log { // the same instant, not the same time.Location
-		if !log[i].Start.Equal(loaded[i].Start) || !log[i].End.Equal(loaded[i].End) {
-			t.Errorf("times %v %v became %v %v", log[i].Start, log[i].End, loaded[i].Start, loaded[i].End)
-		}
+		assert.True(t, log[i].Start.Equal(loaded[i].Start) && log[i].End.Equal(loaded[i].End),
+			"times %v %v became %v %v", log[i].Start, log[i].End, loaded[i].Start, loaded[i].End)
 		loaded[i].Start, loaded[i].End = log[i].Start, log[i].End
 	}
-	if !reflect.DeepEqual(log, loaded) {
-		t.Errorf("saved %+v\nloaded %+v", log, loaded)
-	}
-	if err := log.Save(filepath.Join(t.TempDir(), "none", "none")); err == nil {
-		t.Error("a folder that is not there: no error")
-	}
+	assert.Deep(t, log, loaded, "saved loaded")
+	assert.True(t, log.Save(filepath.Join(t.TempDir(), "none", "none")) != nil, "a folder that is not there: no error")
 }
 
 func TestSlowWaits(t *testing.T) {

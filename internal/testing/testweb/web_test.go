@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -22,9 +23,7 @@ func start(t *testing.T, c Config) *Web {
 	t.Helper()
 	web := must.Get(New(c))(t)
 	t.Cleanup(func() {
-		if err := web.Close(); err != nil {
-			t.Errorf("close: %v", err)
-		}
+		assert.NoError(t, web.Close(), "close")
 	})
 	return web
 }
@@ -77,20 +76,15 @@ func TestSitesAnswerByNameAndAddress(t *testing.T) {
 			t.Errorf("%s: status %d, want %d", host, response.StatusCode, want)
 		}
 		for _, q := range web.Requests().Host(host) {
-			if q.Address != web.Address(host).String() {
-				t.Errorf("%s was reached at %s, has address %s", host, q.Address, web.Address(host))
-			}
+			assert.Equal(t, q.Address, web.Address(host).String(), host, "was reached at has address",
+				web.Address(host))
 		}
 	}
-	if web.Address("b.test") != web.Address("c.test") {
-		t.Error("sites of one group have different addresses")
-	}
+	assert.Equal(t, web.Address("b.test"), web.Address("c.test"), "sites of one group have different addresses")
 	if loopbackIsOneAddress(t) {
 		return
 	}
-	if web.Address("a.test") == web.Address("b.test") {
-		t.Error("sites of different groups share an address")
-	}
+	assert.Not(t, web.Address("a.test"), web.Address("b.test"), "sites of different groups share an address")
 }
 
 // loopbackIsOneAddress reports whether the system has only 127.0.0.1.
@@ -149,9 +143,8 @@ func TestLoopbackAddressesAreDistinct(t *testing.T) {
 	seen := make(map[string]bool)
 	for i := 1; i <= 200_000; i++ {
 		a := loopback(i)
-		if !a.IsLoopback() || seen[a.String()] {
-			t.Fatalf("address %d, %s, is no loopback address or occurred before", i, a)
-		}
+		must.True(t, a.IsLoopback() && !seen[a.String()], "address %d, %s, is no loopback address or occurred before",
+			i, a)
 		seen[a.String()] = true
 	}
 }
@@ -159,9 +152,7 @@ func TestLoopbackAddressesAreDistinct(t *testing.T) {
 func TestSystemWithOneLoopbackAddress(t *testing.T) {
 	// 192.0.2.0/24 is for documentation (RFC 5737), so this machine does not have it.
 	listeners, err := listen(3, 0, func(int) netip.Addr { return netip.MustParseAddr("192.0.2.1") }, net.Listen)
-	if err != nil || len(listeners) != 1 {
-		t.Errorf("%d listeners, %v; want 127.0.0.1 alone", len(listeners), err)
-	}
+	assert.True(t, err == nil && len(listeners) == 1, "%d listeners, %v; want 127.0.0.1 alone", len(listeners), err)
 	closeAll(listeners)
 }
 
@@ -186,9 +177,7 @@ func TestCloseEndsWhatIsRunning(t *testing.T) {
 		})}}}))(t)
 	client := newClient(t, web)
 	stream, err := net.Dial("tcp", web.ResolverAddr()) // a DNS connection without a question
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer stream.Close()
 	var wait sync.WaitGroup
 	wait.Go(func() { get(t, client, web.URL("a.test", "/")) })
@@ -206,8 +195,6 @@ func TestCountOnlyKeepsNoRecord(t *testing.T) {
 	client := newClient(t, web)
 	get(t, client, web.URL("a.test", "/"))
 	get(t, client, web.URL("a.test", "/x"))
-	if web.Served() != 2 || web.ServedBy("a.test") != 2 || len(web.Requests()) != 0 {
-		t.Errorf("served %d, by host %d, recorded %d; want 2, 2, 0", web.Served(), web.ServedBy("a.test"),
-			len(web.Requests()))
-	}
+	assert.True(t, web.Served() == 2 && web.ServedBy("a.test") == 2 && len(web.Requests()) == 0,
+		"served %d, by host %d, recorded %d; want 2, 2, 0", web.Served(), web.ServedBy("a.test"), len(web.Requests()))
 }

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
 )
 
 // TestLinks: every relative link in the documentation leads to a file, and to a heading of it.
@@ -34,15 +36,11 @@ func TestLinks(t *testing.T) {
 			if m[1] != "" {
 				target = filepath.Join(filepath.Dir(path), m[1])
 			}
-			if problem := broken(target, m[2]); problem != "" {
-				t.Errorf("%s: %s", path, problem)
-			}
+			assert.Equal(t, broken(target, m[2]), "", path)
 		}
 		return err
 	})
-	if err != nil || pages < 20 || links < 100 {
-		t.Errorf("%d pages with %d links, %v", pages, links, err)
-	}
+	assert.True(t, err == nil && pages >= 20 && links >= 100, "%d pages with %d links, %v", pages, links, err)
 }
 
 // broken says what is wrong with a link to a heading of a file; empty: nothing.

@@ -6,10 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"testing/fstest"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -60,17 +60,13 @@ func TestScan(t *testing.T) {
 	l := must.Get(readLists(testOld, testKept))(t)
 	for _, c := range cases {
 		found, err := scan(fstest.MapFS{c.path: {Data: []byte(c.text)}}, l)
-		if err != nil {
-			t.Errorf("%s: %v", c.path, err)
-		}
+		assert.NoError(t, err, c.path)
 		var got []string
 		for _, f := range found {
 			got = append(got, fmt.Sprint(f.line, " ", f.word))
 		}
 		slices.Sort(got)
-		if !slices.Equal(got, c.want) {
-			t.Errorf("%s %q: found %q, want %q", c.path, c.text, got, c.want)
-		}
+		assert.Slice(t, got, c.want, c.path, c.text, "found")
 	}
 }
 
@@ -80,18 +76,14 @@ func TestSplit(t *testing.T) {
 		"URLs": {"ur", "ls"},
 		"":     nil, "_": nil, "x": {"x"},
 	} {
-		if got := split(name); !slices.Equal(got, want) {
-			t.Errorf("%s: %q, want %q", name, got, want)
-		}
+		assert.Slice(t, split(name), want, name)
 	}
 }
 
 func TestLists(t *testing.T) {
 	must.Get(readLists(oldText, keptText))(t)
 	for _, bad := range [][2]string{{"ask", ""}, {"ask = fetch", "renewal = API"}} {
-		if _, err := readLists(bad[0], bad[1]); err == nil {
-			t.Errorf("%q: no error", bad)
-		}
+		assert.Fails(readLists(bad[0], bad[1]))(t, nil, bad, "no error")
 	}
 }
 
@@ -100,15 +92,9 @@ func TestRun(t *testing.T) {
 	must.Do(t, os.WriteFile(filepath.Join(dir, "a.md"), []byte("One renewal.\nNothing shall be.\n"), 0o600))
 	var out bytes.Buffer
 	found, err := run(&out, dir, true)
-	if err != nil || found != 2 {
-		t.Errorf("%d findings, %v", found, err)
-	}
+	assert.True(t, err == nil && found == 2, "%d findings, %v", found, err)
 	for _, line := range []string{"a.md:1: renewal: write recrawl\n", "a.md:2: shall: write ", "2 findings\n"} {
-		if !strings.Contains(out.String(), line) {
-			t.Errorf("%q is missing in\n%s", line, &out)
-		}
+		assert.Contains(t, out.String(), line, "is missing in", &out)
 	}
-	if _, err := run(&out, filepath.Join(dir, "none"), false); err == nil {
-		t.Error("a directory that does not exist is no error")
-	}
+	assert.Fails(run(&out, filepath.Join(dir, "none"), false))(t, nil, "a directory that does not exist is no error")
 }

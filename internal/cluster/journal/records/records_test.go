@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage"
@@ -87,9 +88,7 @@ func TestRecordHasAllFields(t *testing.T) {
 	unset := make(map[string]bool)
 	allFields(reflect.ValueOf(*b), unset)
 	for name, is := range unset {
-		if is && !slices.Contains(notLogged, name) {
-			t.Errorf("no item of fullBatch sets %s", name)
-		}
+		assert.True(t, !is || slices.Contains(notLogged, name), "no item of fullBatch sets %s", name)
 	}
 	encoded := must.Get(Codec{}.Encode(&storage.Change{Number: 2, Batch: *b}))(t)
 	got := must.Get(Codec{}.Decode(encoded))(t)
@@ -150,9 +149,7 @@ func goldenRecord(t *testing.T, version byte, batch *storage.Batch) {
 	for part := range slices.Chunk(b, 32) {
 		fmt.Fprintf(&text, "%x\n", part)
 	}
-	if b[0] != version {
-		t.Errorf("the record has version %d, want %d", b[0], version)
-	}
+	assert.Equal(t, b[0], version, "the record has version")
 	path := filepath.Join("testdata", fmt.Sprintf("record-%d.txt", version))
 	if *updateGolden {
 		must.Do(t, os.WriteFile(path, []byte(text.String()), 0o644))
@@ -162,9 +159,7 @@ func goldenRecord(t *testing.T, version byte, batch *storage.Batch) {
 	}
 	back := must.Get(Codec{}.Decode(b))(t)
 	again, err := Codec{}.Encode(back)
-	if err != nil || !bytes.Equal(again, b) {
-		t.Errorf("decoded and encoded again it is %x, %v", again, err)
-	}
+	assert.True(t, err == nil && bytes.Equal(again, b), "decoded and encoded again it is %x, %v", again, err)
 	for n := range b { // cut short
 		if _, err := (Codec{}).Decode(b[:n]); err == nil && n != len(b) && !endsSection(b, n) {
 			t.Fatalf("the first %d of %d bytes are a record", n, len(b))
@@ -227,9 +222,7 @@ func TestRecordOfAPage(t *testing.T) {
 	c.Batch.Marks = nil
 	encoded := must.Get(Codec{}.Encode(&c))(t)
 	t.Logf("%d bytes a page", len(encoded)/pages)
-	if each := len(encoded) / pages; each > 750 {
-		t.Errorf("%d bytes a page with ten links", each)
-	}
+	assert.AtMost(t, len(encoded)/pages, 750, "bytes a page with ten links")
 }
 
 // FuzzRecord: whatever comes from a log, it is applied or refused, and what is read is written as it
@@ -252,19 +245,15 @@ func FuzzRecord(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		c, err := Codec{}.Decode(b)
 		if err != nil {
-			if !errors.Is(err, storage.ErrRecord) && !errors.Is(err, storage.ErrNewer) {
-				t.Errorf("the error is %v", err)
-			}
+			assert.True(t, errors.Is(err, storage.ErrRecord) || errors.Is(err, storage.ErrNewer), "the error is %v",
+				err)
 			return
 		}
 		encoded, err := Codec{}.Encode(c)
-		if err != nil {
-			t.Fatalf("it is decoded but not encoded: %v", err)
-		}
+		must.Do(t, err, "it is decoded but not encoded")
 		again, err := Codec{}.Decode(encoded)
-		if err != nil || !reflect.DeepEqual(again, c) {
-			t.Fatalf("encoded and decoded again:\n%+v, %v, want\n%+v", again, err, c)
-		}
+		must.True(t, err == nil && reflect.DeepEqual(again, c), "encoded and decoded again:\n%+v, %v, want\n%+v", again,
+			err, c)
 		if c.Number == 1 {
 			applied(t, b)
 		}
@@ -277,15 +266,11 @@ func applied(t *testing.T, record []byte) {
 	defer s.Close()
 	before := rows(t, s)
 	if err := s.Replay(Codec{}, storage.LogRecord{Sequence: 1, Data: record}); err != nil {
-		if after := rows(t, s); after != before {
-			t.Errorf("a record that cannot be applied (%v) changed\n%s to\n%s", err, before, after)
-		}
+		assert.Equal(t, rows(t, s), before, "a record that cannot be applied", err, "changed")
 		return
 	}
 	report := func(f storage.Finding) { t.Errorf("check finds: %s", f.Text) }
-	if err := s.Check(t.Context(), report); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, s.Check(t.Context(), report))
 }
 
 // TestMarksOfADirectory: a record whose marks are in the wrong section is refused.
@@ -297,9 +282,7 @@ func TestMarksOfADirectory(t *testing.T) {
 		c.Number, c.Key = 1, []byte("0123456789abcdef")
 		b := must.Get(Codec{}.Encode(&c))(t)
 		s := must.Get(storage.Open(t.TempDir(), storage.Options{NoSync: true}))(t)
-		if err := s.Replay(Codec{}, storage.LogRecord{Sequence: 1, Data: b}); !errors.Is(err, storage.ErrRecord) {
-			t.Errorf("%+v: %v", c, err)
-		}
+		assert.Is(t, s.Replay(Codec{}, storage.LogRecord{Sequence: 1, Data: b}), storage.ErrRecord, c)
 		s.Close()
 	}
 }

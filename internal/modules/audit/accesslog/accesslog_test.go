@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/engine/requestlog"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
@@ -37,13 +38,9 @@ func TestParse(t *testing.T) {
 			t.Errorf("%s: %v", c.line, ok)
 			continue
 		}
-		if ok && !got.at.Equal(at) {
-			t.Errorf("%s: at %v", c.line, got.at)
-		}
+		assert.True(t, !ok || got.at.Equal(at), "%s: at %v", c.line, got.at)
 		got.at = time.Time{}
-		if ok && got != c.want {
-			t.Errorf("%s: %+v, want %+v", c.line, got, c.want)
-		}
+		assert.True(t, !ok || got == c.want, "%s: %+v, want %+v", c.line, got, c.want)
 	}
 }
 
@@ -106,15 +103,9 @@ func TestMatch(t *testing.T) {
 	for _, d := range r.Missing {
 		missing = append(missing, d.Target)
 	}
-	if got, want := fmt.Sprint(unknown), "[4 /a 6 /c 7 /d]"; got != want {
-		t.Errorf("unknown %s, want %s", got, want)
-	}
-	if got, want := fmt.Sprint(missing), "[/d /hidden]"; got != want {
-		t.Errorf("missing %s, want %s", got, want)
-	}
-	if r.Matched != 4 || r.Lines != 10 || r.Unread != 1 || r.Uncertain != 0 {
-		t.Errorf("%+v", r)
-	}
+	assert.Equal(t, fmt.Sprint(unknown), "[4 /a 6 /c 7 /d]", "unknown")
+	assert.Equal(t, fmt.Sprint(missing), "[/d /hidden]", "missing")
+	assert.True(t, r.Matched == 4 && r.Lines == 10 && r.Unread == 1 && r.Uncertain == 0, "%+v", r)
 }
 
 // TestLongLine: a line of any length costs no memory.
@@ -122,7 +113,5 @@ func TestLongLine(t *testing.T) {
 	log := strings.Repeat("x", 3*maxLine) + "\n" +
 		`192.0.2.7 - - [27/Nov/2026:12:00:00 +0000] "GET /a HTTP/1.1" 200 512` + "\n"
 	m, err := Read(strings.NewReader(log), Options{})
-	if err != nil || m.report.Lines != 2 || m.report.Unread != 1 || len(m.entries) != 1 {
-		t.Errorf("%+v, %v", m, err)
-	}
+	assert.True(t, err == nil && m.report.Lines == 2 && m.report.Unread == 1 && len(m.entries) == 1, "%+v, %v", m, err)
 }

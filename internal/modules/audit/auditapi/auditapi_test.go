@@ -13,6 +13,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/engine/requestlog"
 	"github.com/amble-crawler/amble/internal/service/server"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 )
@@ -66,9 +67,7 @@ func serve(t *testing.T, c logged) func(path string) (*http.Response, string) {
 		}
 		defer response.Body.Close()
 		body, err := io.ReadAll(response.Body)
-		if err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, err)
 		return response, string(body)
 	}
 }
@@ -114,7 +113,5 @@ func TestConcurrentAudits(t *testing.T) {
 		t.Errorf("a second audit at a time: %d, %s", response.StatusCode, body)
 	}
 	close(end)
-	if body := <-done; strings.Count(body, "\n") != 1 {
-		t.Error(body)
-	}
+	assert.Equal(t, strings.Count(<-done, "\n"), 1)
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/engine/requestlog"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
@@ -105,9 +106,7 @@ func TestFindsEveryChange(t *testing.T) {
 		t.Fatalf("an untouched log: %+v", r)
 	}
 	files := logFiles(t, dir)
-	if len(files) < 3 {
-		t.Fatalf("%d files", len(files))
-	}
+	must.True(t, len(files) >= 3, "%d files", len(files))
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 20 {
 		name := files[random.IntN(len(files))]
@@ -136,16 +135,12 @@ func TestFindsEveryChange(t *testing.T) {
 		from, to := frameAt(t, content, 5)
 		restore := slices.Clone(content)
 		must.Do(t, os.WriteFile(files[1], append(content, content[from:to]...), 0o600))
-		if r := mustVerify(t, dir, keys, "", now); !slices.Equal(kinds(r), []string{Late}) {
-			t.Errorf("%+v", r.Findings)
-		}
+		assert.Slice(t, kinds(mustVerify(t, dir, keys, "", now)), []string{Late})
 		must.Do(t, os.WriteFile(files[1], restore, 0o600))
 	})
 	t.Run("files", func(t *testing.T) { testFilesGone(t, dir, files, keys, now) })
 	t.Run("heads", func(t *testing.T) { testHeads(t, dir, keys, now) })
-	if r := mustVerify(t, dir, keys, "", now); len(r.Findings) > 0 {
-		t.Errorf("the log as it was: %+v", r.Findings)
-	}
+	assert.AtMost(t, len(mustVerify(t, dir, keys, "", now).Findings), 0, "the log as it")
 }
 
 // testFilesGone: the oldest file may go, as the bounds of the log have it; no other.
@@ -171,9 +166,7 @@ func testHeads(t *testing.T, dir string, keys map[string]ed25519.PublicKey, now 
 	lines = lines[:len(lines)-1]
 	saved := filepath.Join(t.TempDir(), "saved.jsonl")
 	must.Do(t, os.WriteFile(saved, lines[len(lines)-1], 0o600))
-	if r := mustVerify(t, dir, keys, saved, now); len(r.Findings) > 0 {
-		t.Errorf("a head that was kept: %+v", r.Findings)
-	}
+	assert.AtMost(t, len(mustVerify(t, dir, keys, saved, now).Findings), 0, "a head that was kept")
 	_, others := testSign("b")
 	foreign := map[string]ed25519.PublicKey{"another": others[keyName]}
 	for _, c := range []struct {
@@ -214,13 +207,9 @@ func replaced(lines [][]byte, at int, by []byte) [][]byte {
 func TestAppend(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "requests")
 	sign, keys := testSign("a")
-	if made, err := Append(dir, began, sign); made || err != nil {
-		t.Errorf("without a log: %v, %v", made, err)
-	}
+	assert.Returns(Append(dir, began, sign))(t, false, "without a log")
 	now := writeLog(t, dir, 1000, sign)
-	if made, err := Append(dir, now, sign); made || err != nil {
-		t.Errorf("nothing is new: %v, %v", made, err)
-	}
+	assert.Returns(Append(dir, now, sign))(t, false, "nothing is new")
 	name := filepath.Join(dir, FileName)
 	text := must.Get(os.ReadFile(name))(t)
 	must.Do(t, os.WriteFile(name, append(text, []byte(`{"head":{"at"`)...), 0o600))
@@ -231,16 +220,13 @@ func TestAppend(t *testing.T) {
 	if r := mustVerify(t, dir, keys, "", now); len(r.Findings) > 0 || r.Unsigned != 4 {
 		t.Errorf("%+v", r)
 	}
-	if made, err := Append(dir, now, sign); !made || err != nil {
-		t.Errorf("4 bytes are new: %v, %v", made, err)
-	}
+	assert.Returns(Append(dir, now, sign))(t, true, "4 bytes are new")
 	if r := mustVerify(t, dir, keys, "", now); len(r.Findings) > 0 || r.Unsigned != 0 || r.Heads != 101 {
 		t.Errorf("%+v", r)
 	}
 	tail, err := Tail(dir)
-	if err != nil || !bytes.HasSuffix(tail, []byte("\n")) || !json.Valid(bytes.SplitAfter(tail, []byte("\n"))[0]) {
-		t.Errorf("%.200s, %v", tail, err)
-	}
+	assert.True(t, err == nil && bytes.HasSuffix(tail, []byte("\n")) &&
+		json.Valid(bytes.SplitAfter(tail, []byte("\n"))[0]), "%.200s, %v", tail, err)
 }
 
 // FuzzVerify: no file of heads ends the verification, and none that is not signed passes.
@@ -252,9 +238,7 @@ func FuzzVerify(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		must.Do(t, os.WriteFile(filepath.Join(dir, FileName), text, 0o600))
 		r, err := Verify(dir, keys, "", began)
-		if err == nil && r.Heads > 0 && len(r.Findings) == 0 {
-			t.Errorf("%q passes", text)
-		}
+		assert.True(t, err != nil || r.Heads <= 0 || len(r.Findings) != 0, "%q passes", text)
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/amble-crawler/amble/internal/modules/identity"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -24,9 +25,7 @@ func TestByWall(t *testing.T) {
 		{Origin: "all origins", Wall: "Maker", Unsigned: identity.Answers{Served: 1, Refused: 12},
 			Signed: identity.Answers{Served: 3, Refused: 4}},
 	}
-	if got := byWall(all); !slices.Equal(got, want) {
-		t.Errorf("%+v", got)
-	}
+	assert.Slice(t, byWall(all), want)
 }
 
 // TestAnswersOfEarlierRun: without a file there is nothing to say, and one that cannot be read says so.
@@ -43,10 +42,9 @@ func TestAnswersOfEarlierRun(t *testing.T) {
 	}
 	write(kept)
 	text, columns, rows, err := p.Answers(dir)
-	if err != nil || !strings.Contains(text, "ended at 2026-11-20T12:00:00Z") || len(columns) != 6 || len(rows) != 1 ||
-		!slices.Equal(rows[0], []string{"all origins", "Maker", "0", "7", "6", "0"}) {
-		t.Errorf("%v: %q, %q, %q", err, text, columns, rows)
-	}
+	assert.True(t, err == nil && strings.Contains(text, "ended at 2026-11-20T12:00:00Z") && len(columns) == 6 &&
+		len(rows) == 1 && slices.Equal(rows[0], []string{"all origins", "Maker", "0", "7", "6", "0"}), "%v: %q, %q, %q",
+		err, text, columns, rows)
 	write("{")
 	if _, _, _, err := p.Answers(dir); err == nil {
 		t.Error("a damaged file is no error")

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/amble-crawler/amble/internal/modules/identity"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 )
 
 // TestSummary: the line of the status sums up all origins.
@@ -14,7 +15,5 @@ func TestSummary(t *testing.T) {
 	})
 	want := "1 of 2 origins that refused or asked serve signed requests; requests signed: 1,200 served, 6 refused; " +
 		"not signed: 2 served, 7 refused"
-	if got != want {
-		t.Errorf("%s\nwant %s", got, want)
-	}
+	assert.Equal(t, got, want)
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/engine/inspect"
 	"github.com/amble-crawler/amble/internal/rules/optout"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/politeness"
@@ -135,9 +136,7 @@ func (b *bench) open() {
 		Dial: func(context.Context) (Crawl, error) { return b.crawl, nil },
 		Log:  slog.New(slog.DiscardHandler), Now: func() time.Time { return b.now },
 	})
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.Do(b.t, err)
 }
 
 // ask sends a request; values are pairs. The client is another one each time, so that none is refused for its number.
@@ -155,9 +154,7 @@ func (b *bench) ask(method string, values ...string) (status int, page string) {
 	r.RemoteAddr = fmt.Sprintf("192.0.2.%d:99", 1+rand.IntN(250))
 	w := httptest.NewRecorder()
 	b.ServeHTTP(w, r)
-	if w.Header().Get("Cache-Control") != "no-store" {
-		b.t.Error("what a host may see can be cached")
-	}
+	assert.Equal(b.t, w.Header().Get("Cache-Control"), "no-store", "what a host may see can be cached")
 	if _, err := html.Parse(strings.NewReader(w.Body.String())); err != nil {
 		b.t.Error(err)
 	}
@@ -183,15 +180,12 @@ func TestOnlyTheSiteSees(t *testing.T) {
 	b.crawl.visits = []Visit{{At: b.now, Method: "GET", URL: "https://site.test/secret", Kind: "page", Status: 200}}
 	hidden := func(what string, page string) {
 		t.Helper()
-		if strings.Contains(page, "/secret") || strings.Contains(page, "/next") || strings.Contains(page, "Slow down") {
-			t.Errorf("%s shows what only the site may see:\n%s", what, page)
-		}
+		assert.True(t, !strings.Contains(page, "/secret") && !strings.Contains(page, "/next") &&
+			!strings.Contains(page, "Slow down"), "%s shows what only the site may see:\n%s", what, page)
 	}
 	_, page := b.ask("GET", "host", site)
 	hidden("a visitor", page)
-	if !strings.Contains(page, "12 requests and 3456 bytes") {
-		t.Errorf("no counts:\n%s", page)
-	}
+	assert.Contains(t, page, "12 requests and 3456 bytes", "no counts")
 	mine, other := newKey(), newKey()
 	_, page = b.ask("GET", "host", site, "key", mine)
 	hidden("a key without a token", page)
@@ -201,13 +195,10 @@ func TestOnlyTheSiteSees(t *testing.T) {
 	hidden("another visitor's token", page)
 	for _, action := range []string{"slow", "stop", "erase", "resume", "usual"} {
 		status, page := b.ask("POST", "host", site, "key", mine, "action", action, "seconds", "60")
-		if status != 403 {
-			t.Errorf("%s without a proof: status %d\n%s", action, status, page)
-		}
+		assert.Equal(t, status, 403, action, "without a proof: status", page)
 	}
-	if b.crawl.delay != 0 || b.crawl.optOut != nil || b.crawl.read != 0 {
-		t.Errorf("something was done without a proof: %+v", b.crawl)
-	}
+	assert.True(t, b.crawl.delay == 0 && b.crawl.optOut == nil && b.crawl.read == 0,
+		"something was done without a proof: %+v", b.crawl)
 	if _, page = b.ask("GET", "host", site, "key", other); !strings.Contains(page, "/secret") ||
 		!strings.Contains(page, "/next") {
 		t.Errorf("the site does not see its requests:\n%s", page)
@@ -226,9 +217,8 @@ func TestProofByFile(t *testing.T) {
 	file := "https://site.test/.well-known/crawler-proof-" + token[:8] + ".txt"
 	b.ask("POST", "host", site, "key", key, "action", "check")
 	b.ask("POST", "host", site, "key", newKey(), "action", "check")
-	if len(b.crawl.fetched) != 1 || b.crawl.fetched[0] != file {
-		t.Fatalf("fetched %v, want %s once", b.crawl.fetched, file)
-	}
+	must.True(t, len(b.crawl.fetched) == 1 && b.crawl.fetched[0] == file, "fetched %v, want %s once", b.crawl.fetched,
+		file)
 	story := inspect.URLStory{Known: true}
 	story.State, story.Status, story.LastFetched = "fetched", 200, b.now
 	for _, c := range []struct {
@@ -254,9 +244,7 @@ func TestProofByFile(t *testing.T) {
 		t.Error("a file proves for ever")
 	}
 	b.ask("POST", "host", site, "key", key, "action", "check")
-	if len(b.crawl.fetched) != 2 {
-		t.Errorf("a day later the file is not fetched again: %v", b.crawl.fetched)
-	}
+	assert.Equal(t, len(b.crawl.fetched), 2, "a day later the file is not fetched again", b.crawl.fetched)
 }
 
 // TestHostileVisitors: whatever is asked costs an answer, and no look-up of a name that visitors make up.
@@ -273,10 +261,8 @@ func TestHostileVisitors(t *testing.T) {
 		b.ask("GET", "host", "victim.example", "key", newKey())
 		b.ask("POST", "host", "victim.example", "key", newKey(), "action", "check")
 	}
-	if b.names.asked != 0 || len(b.crawl.fetched) != 0 {
-		t.Errorf("for hosts that the crawl does not know: %d names looked up, %v fetched", b.names.asked,
-			b.crawl.fetched)
-	}
+	assert.True(t, b.names.asked == 0 && len(b.crawl.fetched) == 0,
+		"for hosts that the crawl does not know: %d names looked up, %v fetched", b.names.asked, b.crawl.fetched)
 	if status, _ := b.ask("GET", "host", site, "key", "x"); status != 422 {
 		t.Errorf("a key that is none: status %d", status)
 	}
@@ -301,9 +287,7 @@ func TestHostileVisitors(t *testing.T) {
 	for range changeBurst + 1 {
 		last = client()
 	}
-	if last != http.StatusTooManyRequests {
-		t.Errorf("a client that asks for much: status %d", last)
-	}
+	assert.Equal(t, last, http.StatusTooManyRequests, "a client that asks for much: status")
 }
 
 // TestWishes: whatever a site asks for in any order, also across restarts and lines that a crash cut off, the crawl
@@ -331,9 +315,7 @@ func TestWishes(t *testing.T) {
 			case 1:
 				for _, text := range []string{fmt.Sprint(least.Seconds()), "0", "-1", "NaN", "Inf", "1e99", "x", ""} {
 					status, _ := b.ask("POST", "host", site, "key", key, "action", "slow", "seconds", text)
-					if status != 422 {
-						t.Errorf("a delay of %q beside %v: status %d", text, least, status)
-					}
+					assert.Equal(t, status, 422, "a delay of", text, "beside", least, "status")
 				}
 			case 2:
 				slow = 0
@@ -387,18 +369,12 @@ func TestReport(t *testing.T) {
 		"<dd>500 since 2026-11-28 03:40:00 UTC", "5000 bytes", "2.000 s, when the delay in force was 2 s",
 		"The newest 200", "2 s, crawl-delay: Crawl-delay: 2", "line 3: Allow: /&lt;b&gt;",
 		"<td>found on https://site.test/list; requested again</td>"} {
-		if !strings.Contains(page, want) {
-			t.Errorf("the page lacks %q", want)
-		}
+		assert.Contains(t, page, want, "the page lacks")
 	}
 	n := strings.Count(page, "<td>GET ")
-	if n != 200 || !strings.Contains(page, "/199<") || strings.Contains(page, "<b>") {
-		t.Errorf("%d rows", n)
-	}
+	assert.True(t, n == 200 && strings.Contains(page, "/199<") && !strings.Contains(page, "<b>"), "%d rows", n)
 	b.ask("GET", "host", site, "key", key)
-	if b.crawl.read != 1 {
-		t.Errorf("the log was read %d times", b.crawl.read)
-	}
+	assert.Equal(t, b.crawl.read, 1, "the log was read times")
 	_, page = b.ask("GET", "host", site, "key", key, "find", "test/299")
 	if n := strings.Count(page, "<td>GET "); n != 1 || !strings.Contains(page, "/299<") {
 		t.Errorf("%d rows for a URL that is not among the newest", n)
@@ -411,9 +387,8 @@ func TestReport(t *testing.T) {
 	for range 2 * readBurst {
 		status, _ = b.ask("GET", "host", site, "key", key, "as", "lines")
 	}
-	if status != 503 || b.crawl.read > readBurst {
-		t.Errorf("status %d, and the log was read %d times for one host at once", status, b.crawl.read)
-	}
+	assert.True(t, status == 503 && b.crawl.read <= readBurst,
+		"status %d, and the log was read %d times for one host at once", status, b.crawl.read)
 	if status, lines := b.ask("GET", "host", site, "as", "lines"); status != 403 || strings.Contains(lines, "/299") {
 		t.Errorf("without a proof: status %d\n%s", status, lines)
 	}

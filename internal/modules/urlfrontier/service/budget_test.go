@@ -4,6 +4,8 @@ import (
 	"context"
 	"testing"
 	"testing/synctest"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
 )
 
 // TestBudget: claims are served in their order as far as there is room; one larger than the budget is served when
@@ -28,9 +30,7 @@ func TestBudget(t *testing.T) {
 			for _, name := range want {
 				select {
 				case got := <-served:
-					if got != name {
-						t.Errorf("%s is served, want %s", got, name)
-					}
+					assert.Equal(t, got, name, "is served")
 				default:
 					t.Errorf("%s is not served", name)
 				}
@@ -55,8 +55,6 @@ func TestBudget(t *testing.T) {
 		expect("overdrawn")
 		b.release(90)
 		expect("larger")
-		if held := b.held(); held != 500 {
-			t.Errorf("%d bytes are held, want 500", held)
-		}
+		assert.Equal(t, b.held(), 500, "bytes are held")
 	})
 }

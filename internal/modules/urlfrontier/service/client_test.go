@@ -73,9 +73,7 @@ func do[R any, P interface {
 }](c *client, name string, request proto.Message) P {
 	c.t.Helper()
 	response, err := try[R, P](c, name, request)
-	if err != nil {
-		c.t.Fatalf("%s: %v", name, err)
-	}
+	must.Do(c.t, err, name)
 	return response
 }
 
@@ -84,9 +82,7 @@ func (c *client) open(ctx context.Context, name string) grpc.ClientStream {
 	c.t.Helper()
 	stream, err := c.conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true},
 		"/urlfrontier.URLFrontier/"+name)
-	if err != nil {
-		c.t.Fatalf("%s: %v", name, err)
-	}
+	must.Do(c.t, err, name)
 	return stream
 }
 
@@ -120,9 +116,7 @@ func list[R any, P interface {
 }](c *client, name string, request proto.Message) []P {
 	c.t.Helper()
 	all, err := tryList[R, P](c, name, request)
-	if err != nil {
-		c.t.Fatalf("%s: %v", name, err)
-	}
+	must.Do(c.t, err, name)
 	return all
 }
 
@@ -164,14 +158,10 @@ func exchange[A any, PA interface {
 		ack := PA(new(A))
 		err := stream.RecvMsg(ack)
 		if errors.Is(err, io.EOF) {
-			if err := <-sent; err != nil {
-				c.t.Fatalf("%s: send: %v", name, err)
-			}
+			must.Do(c.t, <-sent, name, "send")
 			return acks
 		}
-		if err != nil {
-			c.t.Fatalf("%s after %d: %v", name, len(acks), err)
-		}
+		must.Do(c.t, err, name, "after", len(acks))
 		acks = append(acks, ack)
 	}
 }

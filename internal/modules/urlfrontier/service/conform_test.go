@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	urlfrontierpb "github.com/amble-crawler/amble/internal/modules/urlfrontier/proto"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 )
 
@@ -507,9 +508,7 @@ func checkKeys(t *testing.T, c *client) {
 		known(keyed("http://www.one.test/7", domain), later), known(keyed("http://five.test/8", any), 0),
 	}
 	for _, ack := range c.put(more...) {
-		if ack.GetStatus() != ok {
-			t.Errorf("%v", ack)
-		}
+		assert.Equal(t, ack.GetStatus(), ok, ack)
 	}
 	l := do[urlfrontierpb.QueueList](c, "ListQueues", &urlfrontierpb.Pagination{Size: 10}).GetValues()
 	if slices.Sort(l); !slices.Equal(l, []string{"192.0.2.7", any, "four.test", domain}) {
@@ -520,23 +519,16 @@ func checkKeys(t *testing.T, c *client) {
 		n := do[pbLong](c, "CountURLs", &urlfrontierpb.CountUrlParams{Key: key}).GetValue()
 		urls := list[pbItem](c, "ListURLs", &urlfrontierpb.ListUrlParams{Key: key, Size: 10})
 		counted := [2]uint64{s.GetSize(), s.GetCounts()["completed"]}
-		if counted != want || n != want[0]+want[1] || len(urls) != int(n) {
-			t.Errorf("%q: %v, %d counted, %d listed, want %v", key, s, n, len(urls), want)
-		}
+		assert.True(t, counted == want && n == want[0]+want[1] && len(urls) == int(n),
+			"%q: %v, %d counted, %d listed, want %v", key, s, n, len(urls), want)
 		for _, u := range urls {
-			if u.GetKnown().GetInfo().GetKey() != key {
-				t.Errorf("%v, want the key %q", u, key)
-			}
+			assert.Equal(t, u.GetKnown().GetInfo().GetKey(), key, u)
 		}
 	}
 	page := &urlfrontierpb.ListUrlParams{Key: domain, Start: 1, Size: 2}
-	if urls := list[pbItem](c, "ListURLs", page); len(urls) != 2 {
-		t.Errorf("%d URLs in a page of 2", len(urls))
-	}
+	assert.Equal(t, len(list[pbItem](c, "ListURLs", page)), 2, "URLs in a page of 2")
 	s := do[pbItem](c, "GetURLStatus", &pbStatus{Url: "http://three.test/5", Key: any})
-	if s.GetKnown().GetInfo().GetKey() != any {
-		t.Errorf("%v", s)
-	}
+	assert.Equal(t, s.GetKnown().GetInfo().GetKey(), any, s)
 	checkQueueRPCs(t, c, keys)
 }
 
@@ -547,9 +539,7 @@ func checkQueueRPCs(t *testing.T, c *client, keys map[string]string) {
 		do[pbEmpty](c, "BlockQueueUntil", &urlfrontierpb.BlockQueueParams{Key: domain, Time: uint64(until)})
 	}
 	block(time.Now().Unix() + 3600)
-	if urls := c.get(ofQueue(domain, 10, 600)); len(urls) != 0 {
-		t.Errorf("blocked, and handed out: %q", urls)
-	}
+	assert.Equal(t, len(c.get(ofQueue(domain, 10, 600))), 0, "blocked, and handed out")
 	block(0)
 	limit := func(n uint32) {
 		do[pbEmpty](c, "SetCrawlLimit", &urlfrontierpb.CrawlLimitParams{Key: any, Limit: n})
@@ -571,9 +561,7 @@ func checkQueueRPCs(t *testing.T, c *client, keys map[string]string) {
 		return len(got) >= len(keys)-1
 	})
 	got["http://three.test/5"] = any // it came before, or now
-	if !maps.Equal(got, keys) {
-		t.Errorf("handed out %q, want %q", got, keys)
-	}
+	assert.True(t, maps.Equal(got, keys), "handed out %q, want %q", got, keys)
 	if s := do[pbStats](c, "GetStats", &pbQueue{Key: domain}); s.GetInProcess() != 3 || s.GetNumberOfQueues() != 1 {
 		t.Errorf("%v", s)
 	}
@@ -581,23 +569,15 @@ func checkQueueRPCs(t *testing.T, c *client, keys map[string]string) {
 	for u := range keys {
 		c.put(known(info(u), 1))
 	}
-	if urls := c.get(ofQueue(domain, 10, 600)); len(urls) != 0 {
-		t.Errorf("within the delay: %q", urls)
-	}
-	if n := do[pbLong](c, "PurgeURLs", &urlfrontierpb.PurgeUrlParams{Key: domain, Days: 1}).GetValue(); n != 0 {
-		t.Errorf("%d purged", n)
-	}
-	if n := do[pbLong](c, "DeleteQueue", &pbQueue{Key: domain}).GetValue(); n != 4 {
-		t.Errorf("%d deleted, want 4", n)
-	}
-	if n := do[pbLong](c, "CountURLs", &urlfrontierpb.CountUrlParams{}).GetValue(); n != 4 {
-		t.Errorf("%d left, want 4", n)
-	}
+	assert.Equal(t, len(c.get(ofQueue(domain, 10, 600))), 0, "within the delay")
+	assert.Equal(t, do[pbLong](c, "PurgeURLs", &urlfrontierpb.PurgeUrlParams{Key: domain, Days: 1}).GetValue(), 0,
+		"purged")
+	assert.Equal(t, do[pbLong](c, "DeleteQueue", &pbQueue{Key: domain}).GetValue(), 4, "deleted")
+	assert.Equal(t, do[pbLong](c, "CountURLs", &urlfrontierpb.CountUrlParams{}).GetValue(), 4, "left")
 	long := strings.Repeat("ä", maxKey+1)
 	acks := c.put(discovered(keyed("http://six.test/", long)), discovered(keyed("http://six.test/", long[2:])))
-	if acks[0].GetStatus() != urlfrontierpb.AckMessage_FAIL || acks[1].GetStatus() != urlfrontierpb.AckMessage_OK {
-		t.Errorf("a key of 256 and one of 255 characters: %v", acks)
-	}
+	assert.True(t, acks[0].GetStatus() == urlfrontierpb.AckMessage_FAIL &&
+		acks[1].GetStatus() == urlfrontierpb.AckMessage_OK, "a key of 256 and one of 255 characters: %v", acks)
 	if _, err := try[pbStats](c, "GetStats", &pbQueue{Key: long}); status.Code(err) != codes.InvalidArgument {
 		t.Errorf("a key of 256 characters: %v", err)
 	}

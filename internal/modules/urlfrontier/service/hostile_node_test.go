@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	urlfrontierpb "github.com/amble-crawler/amble/internal/modules/urlfrontier/proto"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 )
@@ -38,45 +39,30 @@ func TestOddCrawlIDs(t *testing.T) {
 	for n, id := range ids {
 		i := info(number("http://one.test/", n))
 		i.CrawlID = id
-		if ack := c.put(discovered(i)); ack[0].GetStatus() != urlfrontierpb.AckMessage_OK {
-			t.Errorf("%q: %v", id, ack)
-		}
+		assert.Equal(t, c.put(discovered(i))[0].GetStatus(), urlfrontierpb.AckMessage_OK, id)
 	}
 	for _, id := range []string{strings.Repeat("i", 129), strings.Repeat("../", 1000)} {
 		i := info("http://one.test/")
 		i.CrawlID = id
-		if ack := c.put(discovered(i)); ack[0].GetStatus() != urlfrontierpb.AckMessage_FAIL {
-			t.Errorf("%d bytes: %v", len(id), ack)
-		}
+		assert.Equal(t, c.put(discovered(i))[0].GetStatus(), urlfrontierpb.AckMessage_FAIL, len(id), "bytes")
 	}
 	err := filepath.WalkDir(parent, func(path string, d fs.DirEntry, err error) error {
-		if !d.IsDir() && !strings.HasPrefix(path, dir+string(filepath.Separator)) {
-			t.Errorf("%s is outside of the data directory", path)
-		}
+		assert.True(t, d.IsDir() || strings.HasPrefix(path, dir+string(filepath.Separator)),
+			"%s is outside of the data directory", path)
 		return err
 	})
-	if err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, err)
 	stop()
 	crawls, _ = startNode(t, dir, nil)
 	c = dial(t, start(t, Options{}, crawls).Address())
 	want := slices.Clone(ids)
 	slices.Sort(want)
-	if got := do[pbList](c, "ListCrawls", &urlfrontierpb.Local{}).GetValues(); !slices.Equal(got, want) {
-		t.Errorf("after a restart there are %q, want %q", got, want)
-	}
+	assert.Slice(t, do[pbList](c, "ListCrawls", &urlfrontierpb.Local{}).GetValues(), want, "after a restart there")
 	for n, id := range ids {
 		q := do[pbItem](c, "GetURLStatus", &pbStatus{Url: number("http://one.test/", n), CrawlID: id})
-		if got := q.GetKnown().GetInfo().GetCrawlID(); got != id {
-			t.Errorf("the URL of %q is one of %q", id, got)
-		}
-		if s := do[pbStats](c, "GetStats", &pbQueue{CrawlID: id}); s.GetSize() != 1 {
-			t.Errorf("%q: %v", id, s)
-		}
-		if n := do[pbLong](c, "DeleteCrawl", &pbCrawl{Value: id}); n.GetValue() != 1 {
-			t.Errorf("%q: %d URLs are deleted", id, n.GetValue())
-		}
+		assert.Equal(t, q.GetKnown().GetInfo().GetCrawlID(), id, "the URL of is one of")
+		assert.Equal(t, do[pbStats](c, "GetStats", &pbQueue{CrawlID: id}).GetSize(), 1, id)
+		assert.Equal(t, do[pbLong](c, "DeleteCrawl", &pbCrawl{Value: id}).GetValue(), 1, id, "URLs are deleted")
 	}
 	if left, err := os.ReadDir(filepath.Join(dir, "crawls")); err != nil || len(left) > 0 {
 		t.Errorf("%v is left, %v", left, err)
@@ -98,9 +84,7 @@ func TestOddNumbers(t *testing.T) {
 		i := keyed(number("http://one.test/", n), "one.test")
 		item := known(i, 0)
 		item.GetKnown().RefetchableFromDate = date
-		if ack := c.put(item); ack[0].GetStatus() != urlfrontierpb.AckMessage_OK {
-			t.Errorf("date %d: %v", date, ack)
-		}
+		assert.Equal(t, c.put(item)[0].GetStatus(), urlfrontierpb.AckMessage_OK, "date", date)
 		if n < len(dueNow) {
 			due = append(due, i.GetUrl())
 		}
@@ -113,9 +97,7 @@ func TestOddNumbers(t *testing.T) {
 	most := &urlfrontierpb.GetParams{MaxUrlsPerQueue: 1, MaxQueues: math.MaxUint32, DelayRequestable: math.MaxUint32}
 	got := c.get(most)
 	slices.Sort(got)
-	if want := []string{"http://limited.test/", due[0], "http://slow.test/1"}; !slices.Equal(got, want) {
-		t.Errorf("%q are handed out, want %q", got, want)
-	}
+	assert.Slice(t, got, []string{"http://limited.test/", due[0], "http://slow.test/1"}, "are handed out")
 	if _, err := try[pbLong](c, "PurgeURLs",
 		&urlfrontierpb.PurgeUrlParams{Days: math.MaxUint32}); status.Code(err) != codes.InvalidArgument {
 		t.Errorf("PurgeURLs: %v", err)
@@ -131,14 +113,10 @@ func TestOddNumbers(t *testing.T) {
 		}
 		for _, q := range []*urlfrontierpb.Pagination{{Start: math.MaxUint32},
 			{Start: math.MaxUint32, Size: math.MaxUint32}} {
-			if l := do[urlfrontierpb.QueueList](c, "ListQueues", q); len(l.GetValues()) != 0 {
-				t.Errorf("%v: %v", q, l)
-			}
+			assert.Equal(t, len(do[urlfrontierpb.QueueList](c, "ListQueues", q).GetValues()), 0, q)
 		}
 		all := list[pbItem](c, "ListURLs", &urlfrontierpb.ListUrlParams{Size: math.MaxUint32})
-		if len(all) != len(dueNow)+len(future)+4 {
-			t.Errorf("%d URLs are listed", len(all))
-		}
+		assert.Equal(t, len(all), len(dueNow)+len(future)+4, "URLs are listed")
 		held := &urlfrontierpb.GetParams{MaxUrlsPerQueue: math.MaxUint32}
 		for _, u := range c.get(held) {
 			if u != due[1] { // the only one that is due and not held
@@ -183,9 +161,7 @@ func TestDeletionsUnderLoad(t *testing.T) {
 			for i := range 50 {
 				items = append(items, item(n*50+i, id))
 			}
-			if acks := c.put(items...); len(acks) != len(items) {
-				t.Errorf("%d of %d items are answered", len(acks), len(items))
-			}
+			assert.Equal(t, len(c.put(items...)), len(items), "items are answered")
 		})
 	}
 	work(func(_ int, id string) {
@@ -225,9 +201,7 @@ func TestDeletionsUnderLoad(t *testing.T) {
 	for _, id := range ids {
 		i := info("http://host-a.test/again")
 		i.CrawlID = id
-		if ack := c.put(discovered(i)); ack[0].GetStatus() != urlfrontierpb.AckMessage_OK {
-			t.Errorf("%q: %v", id, ack)
-		}
+		assert.Equal(t, c.put(discovered(i))[0].GetStatus(), urlfrontierpb.AckMessage_OK, id)
 		testkit.Until(t, "the condition", func() bool {
 			return len(c.get(&urlfrontierpb.GetParams{Item: &urlfrontierpb.GetParams_CrawlID{CrawlID: id}})) == 1
 		})
@@ -252,12 +226,8 @@ func TestDeleteCrawlUnderStream(t *testing.T) {
 		if err := stream.RecvMsg(ack); err != nil || ack.GetStatus() != urlfrontierpb.AckMessage_OK {
 			t.Fatalf("round %d: %v, %v", round, ack, err)
 		}
-		if n := do[pbLong](c, "DeleteCrawl", &pbCrawl{Value: "../x"}); n.GetValue() != 1 {
-			t.Errorf("round %d: %v", round, n)
-		}
+		assert.Equal(t, do[pbLong](c, "DeleteCrawl", &pbCrawl{Value: "../x"}).GetValue(), 1, "round", round)
 	}
 	must.Do(t, stream.CloseSend())
-	if err := stream.RecvMsg(new(urlfrontierpb.AckMessage)); err != io.EOF {
-		t.Errorf("the stream ends with %v", err)
-	}
+	assert.Equal(t, stream.RecvMsg(new(urlfrontierpb.AckMessage)), io.EOF, "the stream ends with")
 }

@@ -26,6 +26,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/modules/urlfrontier/health"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"google.golang.org/protobuf/proto"
 
@@ -54,9 +55,7 @@ func TestHugeMessages(t *testing.T) {
 	} {
 		stream := c.open(t.Context(), name)
 		must.Do(t, stream.SendMsg(m))
-		if err := stream.RecvMsg(new(urlfrontierpb.Empty)); status.Code(err) != codes.ResourceExhausted {
-			t.Errorf("%s: %v", name, err)
-		}
+		assert.Equal(t, status.Code(stream.RecvMsg(new(urlfrontierpb.Empty))), codes.ResourceExhausted, name)
 	}
 	if _, err := try[pbStats](c, "GetStats",
 		&pbQueue{Key: huge.GetUrl()}); status.Code(err) != codes.ResourceExhausted {
@@ -130,15 +129,9 @@ func TestGarbage(t *testing.T) {
 	}
 	c := dial(t, s.Address())
 	for _, key := range []string{"a/b", "@", "http://x", "\x00", strings.Repeat("x", 255), "[::1", " "} {
-		if q := do[pbStats](c, "GetStats", &pbQueue{Key: key}); q.GetSize() != 0 {
-			t.Errorf("%q: %v", key, q)
-		}
-		if n := do[pbLong](c, "DeleteQueue", &pbQueue{Key: key}); n.GetValue() != 0 {
-			t.Errorf("%q: %v", key, n)
-		}
-		if urls := c.get(&urlfrontierpb.GetParams{Key: key}); len(urls) != 0 {
-			t.Errorf("%q: %v", key, urls)
-		}
+		assert.Equal(t, do[pbStats](c, "GetStats", &pbQueue{Key: key}).GetSize(), 0, key)
+		assert.Equal(t, do[pbLong](c, "DeleteQueue", &pbQueue{Key: key}).GetValue(), 0, key)
+		assert.Equal(t, len(c.get(&urlfrontierpb.GetParams{Key: key})), 0, key)
 	}
 }
 
@@ -147,12 +140,8 @@ func TestDeleteQueueWithoutKey(t *testing.T) {
 	s := start(t, Options{}, newFakeCrawls())
 	c := dial(t, s.Address())
 	c.put(discovered(info("http://one.test/")))
-	if n := do[pbLong](c, "DeleteQueue", &pbQueue{}); n.GetValue() != 0 {
-		t.Errorf("%d deleted", n.GetValue())
-	}
-	if n := do[pbLong](c, "CountURLs", &urlfrontierpb.CountUrlParams{}); n.GetValue() != 1 {
-		t.Errorf("%d left", n.GetValue())
-	}
+	assert.Equal(t, do[pbLong](c, "DeleteQueue", &pbQueue{}).GetValue(), 0, "deleted")
+	assert.Equal(t, do[pbLong](c, "CountURLs", &urlfrontierpb.CountUrlParams{}).GetValue(), 1, "left")
 }
 
 // Items that no crawl takes are skipped, and what cannot be taken at all fails, so that no client takes it for
@@ -180,9 +169,7 @@ func TestSkippedItems(t *testing.T) {
 	}
 	items = append(items, &urlfrontierpb.URLItem{ID: "nothing"}, discovered(info("http://one.test/last")))
 	acks := c.put(items...)
-	if len(acks) != len(items) {
-		t.Fatalf("%d of %d are acknowledged", len(acks), len(items))
-	}
+	must.True(t, len(acks) == len(items), "%d of %d are acknowledged", len(acks), len(items))
 	for i, ack := range acks {
 		want := urlfrontierpb.AckMessage_SKIPPED
 		switch id := items[i].GetID(); {
@@ -201,9 +188,7 @@ func TestSkippedItems(t *testing.T) {
 		if name == "bad_url" {
 			want = 2
 		}
-		if n := counts[`amble_urlfrontier_items_total PutURLs `+name]; n != want {
-			t.Errorf("%s is counted %v times", name, n)
-		}
+		assert.Equal(t, counts[`amble_urlfrontier_items_total PutURLs `+name], want, name, "is counted times")
 	}
 	if text := lines.String(); !strings.Contains(text, "reason=") || strings.Count(text, "\n") > skipBurst {
 		t.Errorf("the log says %s", text)
@@ -232,16 +217,13 @@ func TestKeys(t *testing.T) {
 		x.url += number("#", len(x.key)) // the fragment is no part of it
 		ack := c.put(known(keyed(x.url, x.key), 1))[0]
 		item := do[pbItem](c, "GetURLStatus", &pbStatus{Url: x.url, Key: x.key})
-		if ack.GetStatus() != urlfrontierpb.AckMessage_OK || ack.GetID() != x.url {
-			t.Errorf("%s in the queue %q: %v", x.url, x.key, ack)
-		}
+		assert.True(t, ack.GetStatus() == urlfrontierpb.AckMessage_OK && ack.GetID() == x.url, "%s in the queue %q: %v",
+			x.url, x.key, ack)
 		want := x.key
 		if u, err := weburl.Parse(x.url); err == nil && x.isHost {
 			want = u.Host()
 		}
-		if got := item.GetKnown().GetInfo().GetKey(); got != want {
-			t.Errorf("%s is in the queue %q, put with %q, want %q", x.url, got, x.key, want)
-		}
+		assert.Equal(t, item.GetKnown().GetInfo().GetKey(), want, x.url, "is in the queue put with", x.key)
 	}
 }
 
@@ -281,9 +263,7 @@ func TestEndlessStream(t *testing.T) {
 					t.Fatalf("%d bytes are held for %d messages", held, most)
 				}
 			}
-			if n := taken.Load(); n > most {
-				t.Errorf("%d of at most %d are taken without an acknowledgement", n, most)
-			}
+			assert.AtMost(t, taken.Load(), most, "of at most are taken without an acknowledgement")
 			close(gate)
 		})
 	}
@@ -293,9 +273,7 @@ func TestEndlessStream(t *testing.T) {
 func gated(t *testing.T, f *fakeCrawls, gate chan struct{}) *fakeCrawl {
 	t.Helper()
 	c, release, err := f.Use(t.Context(), "DEFAULT", true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	release()
 	fake := c.(*fakeCrawl)
 	fake.gate = gate
@@ -359,9 +337,7 @@ func TestSlowReaders(t *testing.T) {
 			break
 		}
 	}
-	if sent == 1_000_000 {
-		t.Error("a million items without a single acknowledgement read")
-	}
+	assert.Not(t, sent, 1_000_000, "a million items without a single acknowledgement read")
 	testkit.Until(t, "the condition", func() bool { return s.streams.Load() == 0 && s.memory.held() == 0 })
 
 	other := dial(t, start(t, Options{Limits: DefaultLimits()}, f).Address()) // this one may take its time
@@ -394,9 +370,7 @@ func TestIdle(t *testing.T) {
 	for err == nil { // the acknowledgement may be too late
 		err = stream.RecvMsg(new(urlfrontierpb.AckMessage))
 	}
-	if errors.Is(err, io.EOF) {
-		t.Errorf("the silent stream ends with %v", err)
-	}
+	assert.True(t, !errors.Is(err, io.EOF), "the silent stream ends with %v", err)
 	testkit.Until(t, "the condition", func() bool { return s.gate.Connections() == 0 })
 }
 
@@ -414,26 +388,22 @@ func TestBounds(t *testing.T) {
 		streams = append(streams, stream)
 	}
 	more := c.open(t.Context(), "PutURLs")
-	if err := more.RecvMsg(new(urlfrontierpb.AckMessage)); status.Code(err) != codes.ResourceExhausted {
-		t.Errorf("one stream more: %v", err)
-	}
+	assert.Equal(t, status.Code(more.RecvMsg(new(urlfrontierpb.AckMessage))), codes.ResourceExhausted,
+		"one stream more")
 	_ = do[pbStats](c, "GetStats", &pbQueue{})
 	for range 50 {
 		conn := must.Get(net.Dial("tcp", s.Address()))(t)
 		defer conn.Close()
 	}
 	_ = do[pbStats](c, "GetStats", &pbQueue{})
-	if n := s.gate.Connections(); n > l.Connections {
-		t.Errorf("%d connections", n)
-	}
+	assert.AtMost(t, s.gate.Connections(), l.Connections, "connections")
 	if err := errors.Join(streams[0].SendMsg(discovered(info("http://one.test/2"))),
 		streams[0].RecvMsg(new(urlfrontierpb.AckMessage))); err != nil {
 		t.Errorf("a stream at work: %v", err)
 	}
 	big := metadata.AppendToOutgoingContext(t.Context(), "x", strings.Repeat("x", 1<<20))
-	if err := c.conn.Invoke(big, "/urlfrontier.URLFrontier/GetStats", &pbQueue{}, &pbStats{}); err == nil {
-		t.Error("a megabyte of metadata is taken")
-	}
+	assert.True(t, c.conn.Invoke(big, "/urlfrontier.URLFrontier/GetStats", &pbQueue{}, &pbStats{}) != nil,
+		"a megabyte of metadata is taken")
 }
 
 // Only clients with the token get in, too many wrong ones are refused for a while, and browsers need
@@ -445,31 +415,20 @@ func TestToken(t *testing.T) {
 		ctx := metadata.AppendToOutgoingContext(t.Context(), header...)
 		return status.Code(c.conn.Invoke(ctx, "/urlfrontier.URLFrontier/GetStats", &pbQueue{}, &pbStats{}))
 	}
-	if code := call(); code != codes.Unauthenticated {
-		t.Errorf("no token: %v", code)
-	}
-	if code := call("authorization", "Bearer secret", "origin", "http://evil.test"); code != codes.OK {
-		t.Errorf("a browser with the token: %v", code)
-	}
+	assert.Equal(t, call(), codes.Unauthenticated, "no token")
+	assert.Equal(t, call("authorization", "Bearer secret", "origin", "http://evil.test"), codes.OK,
+		"a browser with the token")
 	s.SetToken("other")
-	if code := call("authorization", "Bearer other"); code != codes.OK {
-		t.Errorf("the new token: %v", code)
-	}
+	assert.Equal(t, call("authorization", "Bearer other"), codes.OK, "the new token")
 	s.SetToken("secret")
 	for range failureBurst + 5 {
 		call("authorization", "Bearer wrong")
 	}
-	if code := call("authorization", "Bearer secret"); code != codes.ResourceExhausted {
-		t.Errorf("after many wrong ones: %v", code)
-	}
+	assert.Equal(t, call("authorization", "Bearer secret"), codes.ResourceExhausted, "after many wrong ones")
 	s = start(t, Options{}, newFakeCrawls())
 	c = dial(t, s.Address())
-	if code := call("origin", "http://"+s.Address()); code != codes.PermissionDenied {
-		t.Errorf("a browser without a token: %v", code)
-	}
-	if code := call(); code != codes.OK {
-		t.Errorf("%v", code)
-	}
+	assert.Equal(t, call("origin", "http://"+s.Address()), codes.PermissionDenied, "a browser without a token")
+	assert.Equal(t, call(), codes.OK)
 }
 
 // Beyond loopback it listens only with a token and TLS, or if it is told so.
@@ -477,9 +436,7 @@ func TestExposed(t *testing.T) {
 	for _, o := range []Options{{}, {Token: "x"}, {TLSCert: "x"}, {Plaintext: true}} {
 		o.Listen, o.Now, o.Log = "0.0.0.0:0", time.Now, slog.New(slog.DiscardHandler)
 		s, err := Start(o, newFakeCrawls())
-		if o.Plaintext != (err == nil) || err != nil && !errors.Is(err, ErrExposed) {
-			t.Errorf("%+v: %v", o, err)
-		}
+		assert.True(t, o.Plaintext == (err == nil) && (err == nil || errors.Is(err, ErrExposed)), "%+v: %v", o, err)
 		if err == nil {
 			_ = s.Close(t.Context())
 		}
@@ -499,40 +456,27 @@ func TestClose(t *testing.T) {
 		must.Do(t, stream.SendMsg(discovered(info(number("http://one.test/", n)))))
 	}
 	watch, err := c.conn.NewStream(t.Context(), &grpc.StreamDesc{ServerStreams: true}, health.HealthWatchProcedure)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	next := func() health.HealthCheckResponse_ServingStatus {
 		var m health.HealthCheckResponse
 		must.Do(t, watch.RecvMsg(&m))
 		return m.GetStatus()
 	}
 	must.Do(t, errors.Join(watch.SendMsg(&health.HealthCheckRequest{}), watch.CloseSend()))
-	if next() != health.HealthCheckResponse_SERVING {
-		t.Error("it is not serving")
-	}
+	assert.Equal(t, next(), health.HealthCheckResponse_SERVING, "it is not serving")
 	testkit.Until(t, "the condition", func() bool { return s.memory.held() >= 10*int64(len("http://one.test/1")) })
 	closed := make(chan error)
 	go func() { closed <- s.Close(context.Background()) }()
-	if next() != health.HealthCheckResponse_NOT_SERVING {
-		t.Error("it is serving when it closes")
-	}
+	assert.Equal(t, next(), health.HealthCheckResponse_NOT_SERVING, "it is serving when it closes")
 	close(gate)
 	for n := range 10 {
-		if err := stream.RecvMsg(new(urlfrontierpb.AckMessage)); err != nil {
-			t.Fatalf("acknowledgement %d: %v", n, err)
-		}
+		must.Do(t, stream.RecvMsg(new(urlfrontierpb.AckMessage)), "acknowledgement", n)
 	}
-	if err := stream.RecvMsg(new(urlfrontierpb.AckMessage)); status.Code(err) != codes.Unavailable {
-		t.Errorf("the stream ends with %v", err)
-	}
+	assert.Equal(t, status.Code(stream.RecvMsg(new(urlfrontierpb.AckMessage))), codes.Unavailable,
+		"the stream ends with")
 	_ = c.conn.Close()
-	if err := <-closed; err != nil {
-		t.Error(err)
-	}
-	if f.uses != 0 {
-		t.Errorf("%d crawls are still in use", f.uses)
-	}
+	assert.NoError(t, <-closed)
+	assert.Equal(t, f.uses, 0, "crawls are still in use")
 	testkit.Until(t, "the condition", func() bool { return runtime.NumGoroutine() <= before })
 }
 
@@ -543,9 +487,7 @@ func TestFailedPuts(t *testing.T) {
 	c := dial(t, s.Address())
 	c.put(discovered(info("http://one.test/")))
 	f.crawls["DEFAULT"].failing = fmt.Errorf("the disk: %w", crawl.ErrNotRunning)
-	if acks := c.put(discovered(info("http://one.test/2"))); acks[0].GetStatus() != urlfrontierpb.AckMessage_FAIL {
-		t.Errorf("%v", acks)
-	}
+	assert.Equal(t, c.put(discovered(info("http://one.test/2")))[0].GetStatus(), urlfrontierpb.AckMessage_FAIL)
 }
 
 // Messages that come while others are committed go into one commit, and keep their order.
@@ -616,9 +558,7 @@ func TestHeavyHeldMemory(t *testing.T) {
 		batch.Items = append(batch.Items, i)
 	}
 	text, err := proto.Marshal(batch)
-	if err != nil || len(text) > l.Batch {
-		t.Fatalf("%d bytes, %v", len(text), err)
-	}
+	must.True(t, err == nil && len(text) <= l.Batch, "%d bytes, %v", len(text), err)
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
 	if _, err := z.Write(text); errors.Join(err, z.Close()) != nil {
@@ -658,9 +598,7 @@ func TestHeavyHeldMemory(t *testing.T) {
 	if _, err := f.crawls["DEFAULT"].Delete(t.Context(), crawl.Deletion{}); err != nil { // the test's own memory
 		t.Fatal(err)
 	}
-	if left := liveHeap() - before; left > streams*(512<<10) {
-		t.Errorf("%d idle streams hold %d KiB", streams, left>>10)
-	}
+	assert.AtMost(t, liveHeap()-before, streams*(512<<10), streams, "idle streams hold KiB")
 	close(ended)
 	served.Wait()
 }

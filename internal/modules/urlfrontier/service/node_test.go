@@ -20,6 +20,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/engine/node"
 	"github.com/amble-crawler/amble/internal/output/archive"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 )
@@ -69,16 +70,12 @@ func startNode(t testing.TB, dir string, change func(*crawl.Options)) (crawls Cr
 	ctx, cancel := context.WithCancel(context.Background())
 	var over sync.WaitGroup
 	over.Go(func() {
-		if err := n.Run(ctx); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, n.Run(ctx))
 	})
 	stop = sync.OnceFunc(func() {
 		cancel()
 		over.Wait()
-		if err := n.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, n.Close())
 	})
 	t.Cleanup(stop)
 	return nodeCrawls{n}, stop
@@ -126,9 +123,7 @@ func TestRestart(t *testing.T) {
 	do[pbEmpty](c, "SetCrawlLimit", &urlfrontierpb.CrawlLimitParams{Key: "limited.test", Limit: 1})
 	for _, host := range []string{"slow.test", "held.test"} {
 		urls := c.get(ofQueue(host, 1, 3600))
-		if len(urls) != 1 {
-			t.Fatalf("%s: %q", host, urls)
-		}
+		must.True(t, len(urls) == 1, "%s: %q", host, urls)
 		if host == "slow.test" {
 			c.put(known(info(urls[0]), 0))
 		}
@@ -145,9 +140,7 @@ func TestRestart(t *testing.T) {
 	do[pbEmpty](c, "SetActive", &urlfrontierpb.Active{State: true})
 	testkit.Until(t, "the condition", func() bool { return len(c.get(ofQueue("free.test", 1, 60))) == 1 })
 	for _, host := range []string{"blocked.test", "slow.test", "held.test", "limited.test"} {
-		if urls := c.get(ofQueue(host, 1, 60)); len(urls) != 0 {
-			t.Errorf("after the restart %s hands out %q", host, urls)
-		}
+		assert.Equal(t, len(c.get(ofQueue(host, 1, 60))), 0, "after the restart", host, "hands out")
 	}
 	if q := do[pbStats](c, "GetStats", &pbQueue{Key: "held.test"}); q.GetInProcess() != 1 || q.GetSize() != 2 {
 		t.Errorf("%v", q)
@@ -185,16 +178,12 @@ func TestPurge(t *testing.T) {
 		{&urlfrontierpb.PurgeUrlParams{Days: 1, Key: "one.test"}, 4}, {&urlfrontierpb.PurgeUrlParams{Days: 1}, 1},
 		{&urlfrontierpb.PurgeUrlParams{Days: 1}, 0},
 	} {
-		if n := do[pbLong](c, "PurgeURLs", x.r); n.GetValue() != x.want {
-			t.Errorf("%v: %d purged, want %d", x.r, n.GetValue(), x.want)
-		}
+		assert.Equal(t, do[pbLong](c, "PurgeURLs", x.r).GetValue(), x.want, x.r, "purged")
 	}
 	check := func(c *client) {
 		t.Helper()
 		s := do[pbStats](c, "GetStats", &pbQueue{})
-		if s.GetSize() != 2 || s.GetCounts()["completed"] != 1 || s.GetInProcess() != 0 {
-			t.Errorf("%v", s)
-		}
+		assert.True(t, s.GetSize() == 2 && s.GetCounts()["completed"] == 1 && s.GetInProcess() == 0, "%v", s)
 		for _, u := range []string{"held", "done", "later", "waits"} {
 			if _, err := try[pbItem](c, "GetURLStatus",
 				&pbStatus{Url: "http://one.test/" + u}); status.Code(err) != codes.NotFound {
@@ -210,13 +199,10 @@ func TestPurge(t *testing.T) {
 		return do[pbStats](c, "GetStats", &pbQueue{}).GetNumberOfQueues() > 0
 	})
 	check(c)
-	if acks := c.put(discovered(info("http://one.test/done"))); acks[0].GetStatus() != urlfrontierpb.AckMessage_OK {
-		t.Errorf("what was purged is found again: %v", acks)
-	}
+	assert.Equal(t, c.put(discovered(info("http://one.test/done")))[0].GetStatus(), urlfrontierpb.AckMessage_OK,
+		"what was purged is found again")
 	got := c.get(&urlfrontierpb.GetParams{})
 	slices.Sort(got)
 	want := []string{"http://one.test/done", "http://one.test/young", "http://three.test/young"}
-	if !slices.Equal(got, want) {
-		t.Errorf("%q are handed out, want %q", got, want)
-	}
+	assert.Slice(t, got, want, "are handed out")
 }

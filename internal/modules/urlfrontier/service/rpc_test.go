@@ -17,6 +17,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/remote"
 	"github.com/amble-crawler/amble/internal/modules/urlfrontier/health"
 	urlfrontierpb "github.com/amble-crawler/amble/internal/modules/urlfrontier/proto"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -82,10 +83,8 @@ func TestManyLeases(t *testing.T) {
 	}
 	exchange[urlfrontierpb.BatchAck](c, "PutDiscovered", []*urlfrontierpb.DiscoveredBatch{{Items: batch}})
 	for _, x := range []struct{ queues, want int }{{2000, 2000}, {0, 2000}, {0, 0}} {
-		if urls := c.get(&urlfrontierpb.GetParams{MaxQueues: uint32(x.queues), MaxUrlsPerQueue: 1}); len(
-			urls) != x.want {
-			t.Errorf("%d queues: %d URLs, want %d", x.queues, len(urls), x.want)
-		}
+		assert.Equal(t, len(c.get(&urlfrontierpb.GetParams{MaxQueues: uint32(x.queues), MaxUrlsPerQueue: 1})), x.want,
+			x.queues, "queues URLs")
 	}
 }
 
@@ -115,9 +114,7 @@ func TestNode(t *testing.T) {
 	m := NewMetrics()
 	s := start(t, Options{Metrics: m}, newFakeCrawls())
 	c := dial(t, s.Address())
-	if l := do[pbList](c, "ListNodes", &pbEmpty{}); !slices.Equal(l.GetValues(), []string{s.Address()}) {
-		t.Errorf("%v", l)
-	}
+	assert.Slice(t, do[pbList](c, "ListNodes", &pbEmpty{}).GetValues(), []string{s.Address()})
 	for name, code := range map[string]codes.Code{"": 0, "urlfrontier.URLFrontier": 0, "other": codes.NotFound} {
 		var r health.HealthCheckResponse
 		err := c.conn.Invoke(t.Context(), health.HealthCheckProcedure, &health.HealthCheckRequest{Service: name}, &r)
@@ -125,13 +122,9 @@ func TestNode(t *testing.T) {
 			t.Errorf("%q: %v, %v", name, r.GetStatus(), err)
 		}
 	}
-	if err := c.conn.Invoke(t.Context(), "/urlfrontier.URLFrontier/None", &pbEmpty{},
-		&pbEmpty{}); status.Code(err) != codes.Unimplemented {
-		t.Error(err)
-	}
-	if n := gathered(t, m)["amble_urlfrontier_rpcs_total ListNodes ok"]; n != 1 {
-		t.Errorf("ListNodes is counted %v times", n)
-	}
+	assert.Equal(t, status.Code(c.conn.Invoke(t.Context(), "/urlfrontier.URLFrontier/None", &pbEmpty{}, &pbEmpty{})),
+		codes.Unimplemented)
+	assert.Equal(t, gathered(t, m)["amble_urlfrontier_rpcs_total ListNodes ok"], 1, "ListNodes is counted times")
 }
 
 // Clients of gRPC-Web and Connect, over HTTP/1 and HTTP/2, do as those of gRPC.
@@ -171,9 +164,7 @@ func TestReflection(t *testing.T) {
 	for _, version := range []string{"v1", "v1alpha"} {
 		body := callRaw(t, s, "/grpc.reflection."+version+".ServerReflection/ServerReflectionInfo", []byte{0x3a, 0})
 		for _, name := range []string{"urlfrontier.URLFrontier", "grpc.health.v1.Health"} {
-			if !strings.Contains(body, name) {
-				t.Errorf("%s: %q has no %s", version, body, name)
-			}
+			assert.Contains(t, body, name, version, "has no")
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 )
@@ -59,9 +60,7 @@ func TestTLS(t *testing.T) {
 		ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+x.token)
 		var from peer.Peer
 		err := x.c.conn.Invoke(ctx, "/urlfrontier.URLFrontier/GetStats", &pbQueue{}, &pbStats{}, grpc.Peer(&from))
-		if status.Code(err) != x.want {
-			t.Errorf("%s: %v, want %v", name, err, x.want)
-		}
+		assert.Equal(t, status.Code(err), x.want, name, err)
 		version := uint16(tls.VersionTLS13)
 		if name == "TLS 1.2" {
 			version = tls.VersionTLS12

@@ -16,6 +16,7 @@ import (
 	"github.com/andybalholm/brotli"
 	"golang.org/x/net/html"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -52,35 +53,25 @@ func TestHeavyToday(t *testing.T) {
 				t.Errorf("%s%s: %d links in %d bytes", host, todayPath(i), links, len(body))
 			}
 		}
-		if dials[host] != today.Pages/today.PerConnection {
-			t.Errorf("%s: %d connections for %d pages", host, dials[host], today.Pages)
-		}
+		assert.Equal(t, dials[host], today.Pages/today.PerConnection, host, "connections for", today.Pages, "pages")
 	}
 	slices.Sort(sizes)
 	if median := math.Exp(sizes[len(sizes)/2]); median < 80e3 || median > 240e3 {
 		t.Errorf("the median size is %.0f", median)
 	}
-	if protocols["HTTP/2.0"] != 3*protocols["HTTP/1.1"] || codings["gzip"] != 4*codings[""] ||
-		codings["br"] != 3*codings[""] {
-		t.Errorf("protocols %v, codings %v", protocols, codings)
-	}
-	if families[true] != 1 && families[true] != 0 {
-		t.Errorf("hosts that have IPv6: %v", families)
-	}
+	assert.True(t, protocols["HTTP/2.0"] == 3*protocols["HTTP/1.1"] && codings["gzip"] == 4*codings[""] &&
+		codings["br"] == 3*codings[""], "protocols %v, codings %v", protocols, codings)
+	assert.True(t, families[true] == 1 || families[true] == 0, "hosts that have IPv6: %v", families)
 }
 
 // getToday fetches a page and returns its decoded body.
 func getToday(t *testing.T, transport *http.Transport, u string) (body []byte, coding, proto string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), "GET", u, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	req.Header.Set("Accept-Encoding", "gzip, br")
 	resp, err := transport.RoundTrip(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer resp.Body.Close()
 	var r io.Reader = resp.Body
 	switch coding = resp.Header.Get("Content-Encoding"); coding {

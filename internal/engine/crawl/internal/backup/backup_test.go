@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -61,9 +62,7 @@ func TestSecondCopyIsWhole(t *testing.T) {
 	}
 	check()
 	content, b.HasRoom = good, func(int64) bool { return false }
-	if err := b.make(t.Context()); !errors.Is(err, errNoRoom) {
-		t.Errorf("without room: %v", err)
-	}
+	assert.Is(t, b.make(t.Context()), errNoRoom, "without room")
 	check()
 }
 
@@ -75,8 +74,7 @@ func TestSecondCopyAgain(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*backupAgain+time.Second)
 		defer cancel()
 		b.Run(ctx)
-		if tried != 6 || !bytes.Contains(logged.Bytes(), []byte("no new second copy")) {
-			t.Errorf("%d times in 5 minutes: %s", tried, logged)
-		}
+		assert.True(t, tried == 6 && bytes.Contains(logged.Bytes(), []byte("no new second copy")),
+			"%d times in 5 minutes: %s", tried, logged)
 	})
 }

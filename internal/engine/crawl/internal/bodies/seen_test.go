@@ -4,6 +4,9 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // TestSeenForgetsNoRecentBody: whatever Seen has forgotten, it never says of a response that it was told of that there
@@ -24,26 +27,18 @@ func TestSeenForgetsNoRecentBody(t *testing.T) {
 	}
 	forgotten := 0
 	for _, r := range told {
-		if !s.MayHave(r.key, r.at.Truncate(time.Second)) {
-			t.Fatalf("a response of %s is unknown", r.at)
-		}
+		must.True(t, s.MayHave(r.key, r.at.Truncate(time.Second)), "a response of %s is unknown", r.at)
 		if !s.MayHave(r.key, told[len(told)-1].at) {
 			forgotten++
 		}
 	}
-	if forgotten == 0 {
-		t.Error("nothing was ever forgotten")
-	}
+	assert.Not(t, forgotten, 0, "nothing was ever forgotten")
 	wrong := 0
 	for range 10_000 {
 		if s.MayHave(Key{1, random.Uint64()}, told[len(told)-1].at) {
 			wrong++
 		}
 	}
-	if wrong > 2500 {
-		t.Errorf("%d of 10,000 bodies that no response had may have come", wrong)
-	}
-	if !s.MayHave(Key{1, 1}, start) {
-		t.Error("a response at the beginning, or before, may have had any body")
-	}
+	assert.AtMost(t, wrong, 2500, "of 10,000 bodies that no response had may have come")
+	assert.True(t, s.MayHave(Key{1, 1}, start), "a response at the beginning, or before, may have had any body")
 }

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
 )
 
 // TestCrashFilesAreBounded: the directory holds so many files and bytes, and no more.
@@ -24,9 +26,7 @@ func TestCrashFilesAreBounded(t *testing.T) {
 	large := make([]byte, maxBytes/3)
 	for i := range 5 {
 		_, err := c.Write(Crash{Cause: "bomb", Stack: large}, now.Add(time.Duration(i)))
-		if (err == nil) != (i < 2) {
-			t.Errorf("file %d: %v", i, err)
-		}
+		assert.Equal(t, (err == nil), (i < 2), "file", i, err)
 	}
 	if info, err := os.Stat(c.Dir); err != nil || info.Mode().Perm()&^0o750 != 0 {
 		t.Errorf("%v, %v", info.Mode(), err)

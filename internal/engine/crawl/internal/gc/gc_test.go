@@ -6,6 +6,8 @@ import (
 	"runtime/metrics"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
 )
 
 func TestHeapPercent(t *testing.T) {
@@ -13,9 +15,7 @@ func TestHeapPercent(t *testing.T) {
 		0: 125, 1 << 20: 125, 64 << 20: 125, heapGrowth: 100, heapGrowth / 4 * 5: 80, 2 * heapGrowth: 50,
 		4 * heapGrowth: 25, 1 << 40: 25,
 	} {
-		if got := heapPercent(live); got != want {
-			t.Errorf("%d bytes live: the heap may grow by %d %%, want %d %%", live, got, want)
-		}
+		assert.Equal(t, heapPercent(live), want, live, "bytes live: the heap may grow by % %")
 	}
 }
 
@@ -50,14 +50,10 @@ func TestPace(t *testing.T) {
 		collect(func(percent uint64) bool { return percent > usualPercent })
 	}
 	p.Stop()
-	if got := percentInForce(); got != usualPercent {
-		t.Errorf("%d %% after the crawl", got)
-	}
+	assert.Equal(t, percentInForce(), usualPercent, "% after the crawl")
 	debug.SetGCPercent(70)
 	p = StartPace()
 	runtime.GC()
 	p.Stop()
-	if got := percentInForce(); got != 70 {
-		t.Errorf("%d %%, the operator has chosen 70 %%", got)
-	}
+	assert.Equal(t, percentInForce(), 70, "%, the operator has chosen 70 %")
 }

@@ -18,6 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/amble-crawler/amble/internal/records/hostsort"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/web/spool"
@@ -87,9 +88,8 @@ func TestHeavyHostOrder(t *testing.T) {
 		}
 		counted += len(p.Found)
 	})
-	if err != nil || counted != urls || largest > 20_000 {
-		t.Errorf("%d URLs, %d in one batch, %v", counted, largest, err)
-	}
+	assert.True(t, err == nil && counted == urls && largest <= 20_000, "%d URLs, %d in one batch, %v", counted, largest,
+		err)
 	all := commits.all()
 	left := make(map[string]bool)
 	for i := 1; i < len(all); i++ {
@@ -100,9 +100,7 @@ func TestHeavyHostOrder(t *testing.T) {
 		case pathNumber(t, before) >= pathNumber(t, this):
 			t.Fatalf("%s comes after %s", this, before)
 		}
-		if left[this.Host()] {
-			t.Fatalf("%s comes in two parts", this.Host())
-		}
+		must.True(t, !left[this.Host()], "%s comes in two parts", this.Host())
 	}
 	if memory, disk := room.Held(); memory != 0 || disk != 0 {
 		t.Errorf("%d bytes of memory and %d of disk space are held", memory, disk)
@@ -127,9 +125,7 @@ func TestHostOrderOfLongURLs(t *testing.T) {
 	}
 	must.Do(t, h.CommitAll(t.Context(), storage.Found{}, func(*Batch) {}))
 	for _, p := range commits.batches {
-		if size := len(p) * 1900; size > batchBytes {
-			t.Errorf("%d bytes in one commit", size)
-		}
+		assert.AtMost(t, len(p)*1900, batchBytes, "bytes in one commit")
 	}
 }
 
@@ -152,12 +148,9 @@ func TestHostOrderFails(t *testing.T) {
 		return committed, err
 	}
 	n, err := give()
-	if !errors.Is(err, errCommit) || n != len(commits.batches[0])+len(commits.batches[1]) || len(commits.batches) != 3 {
-		t.Errorf("%d commits, %d URLs counted, %v", len(commits.batches), n, err)
-	}
-	if n, err := give(); err != nil || n != 25_000 {
-		t.Errorf("%d URLs of the next list, %v", n, err)
-	}
+	assert.True(t, errors.Is(err, errCommit) && n == len(commits.batches[0])+len(commits.batches[1]) &&
+		len(commits.batches) == 3, "%d commits, %d URLs counted, %v", len(commits.batches), n, err)
+	assert.Returns(give())(t, 25_000, "URLs of the next list")
 }
 
 // TestHostOrderPutsBackOnce: a URL that a list names in two batches is put back by the first of them.
@@ -184,9 +177,8 @@ func TestHostOrderPutsBackOnce(t *testing.T) {
 		err := h.CommitAll(t.Context(), storage.Found{}, func(b *Batch) {
 			batches, puts, found = batches+1, puts+len(b.Back), found+len(b.Indexes)
 		})
-		if err != nil || batches < 3 || puts != 1 || found != lines-1 {
-			t.Errorf("%d batches put it back %d times, and found it %d times; %v", batches, puts, found, err)
-		}
+		assert.True(t, err == nil && batches >= 3 && puts == 1 && found == lines-1,
+			"%d batches put it back %d times, and found it %d times; %v", batches, puts, found, err)
 	})
 }
 

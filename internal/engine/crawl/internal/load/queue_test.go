@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -28,26 +29,20 @@ func TestQueueMarks(t *testing.T) {
 	add(1, 2, 3)
 	mark := q.Mark()
 	add(4)
-	if q.HaveCome(mark, storage.NoHost) || q.HaveCome(mark, 2) || !q.HaveCome(mark, 4) || !q.HaveCome(mark, 5) {
-		t.Error("before any answer")
-	}
+	assert.True(t, !q.HaveCome(mark, storage.NoHost) && !q.HaveCome(mark, 2) && q.HaveCome(mark, 4) &&
+		q.HaveCome(mark, 5), "before any answer")
 	come(3)
 	come(1, 1) // its next request is another one
-	if q.HaveCome(mark, storage.NoHost) || !q.HaveCome(mark, 1) || !q.HaveCome(mark, 3) {
-		t.Error("while host 2 is being read")
-	}
+	assert.True(t, !q.HaveCome(mark, storage.NoHost) && q.HaveCome(mark, 1) && q.HaveCome(mark, 3),
+		"while host 2 is being read")
 	readsOn = true
 	come(2, 2)
-	if q.HaveCome(mark, storage.NoHost) || q.HaveCome(mark, 2) {
-		t.Error("host 2 is read on, and counts as read")
-	}
+	assert.True(t, !q.HaveCome(mark, storage.NoHost) && !q.HaveCome(mark, 2), "host 2 is read on, and counts as read")
 	come(2)
-	if !q.HaveCome(mark, storage.NoHost) || !q.HaveCome(mark, 2) || q.IsEmpty() {
-		t.Error("all from before the mark have come")
-	}
+	assert.True(t, q.HaveCome(mark, storage.NoHost) && q.HaveCome(mark, 2) && !q.IsEmpty(),
+		"all from before the mark have come")
 	come(4)
 	come(1)
-	if !q.IsEmpty() || len(q.ended) != 0 || len(q.numbers) != 0 || !q.HaveCome(q.Mark(), storage.NoHost) {
-		t.Errorf("at the end: %+v", q)
-	}
+	assert.True(t, q.IsEmpty() && len(q.ended) == 0 && len(q.numbers) == 0 && q.HaveCome(q.Mark(), storage.NoHost),
+		"at the end: %+v", q)
 }

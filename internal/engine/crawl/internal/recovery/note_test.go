@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/amble-crawler/amble/internal/engine/requestlog"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/storage/starts"
 )
 
@@ -19,7 +20,6 @@ func TestNote(t *testing.T) {
 		t.Errorf("without an address: %+v", r)
 	}
 	r, ok := parseNote(starts.Start{Host: "a.test", Address: "::1", Note: "robots,0,,http://a.test/a,b"})
-	if !ok || r.Kind != requestlog.Robots || r.URL.String() != "http://a.test/a,b" || r.Policy != nil {
-		t.Errorf("%+v, %t", r, ok)
-	}
+	assert.True(t, ok && r.Kind == requestlog.Robots && r.URL.String() == "http://a.test/a,b" && r.Policy == nil,
+		"%+v, %t", r, ok)
 }

@@ -6,6 +6,8 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/inspect"
+	"github.com/amble-crawler/amble/internal/testing/assert"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -15,13 +17,9 @@ func TestSlowestHosts(t *testing.T) {
 		for i := range n {
 			s.add(&frontier.View{Host: storage.HostID(i + 1), Finish: time.Duration(i*7919%n) * time.Second})
 		}
-		if len(s) != min(n, slowestHosts) {
-			t.Fatalf("%d of %d hosts are kept", len(s), n)
-		}
+		must.True(t, len(s) == min(n, slowestHosts), "%d of %d hosts are kept", len(s), n)
 		for i, w := range s {
-			if w.Finish != time.Duration(n-1-i)*time.Second {
-				t.Errorf("of %d hosts the %dth takes %v", n, i+1, w.Finish)
-			}
+			assert.Equal(t, w.Finish, time.Duration(n-1-i)*time.Second, n, "hosts the", i+1, "th takes")
 		}
 	}
 }
@@ -36,7 +34,5 @@ func TestRequisitesTakeTime(t *testing.T) {
 	} {
 		s.count(&w, time.Unix(1, 0), time.Hour)
 	}
-	if s.begun.Requisites != 80 {
-		t.Errorf("%v s", s.begun.Requisites)
-	}
+	assert.Equal(t, s.begun.Requisites, 80, "s")
 }

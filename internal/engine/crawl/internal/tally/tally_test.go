@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/engine/requestlog"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 )
 
 // TestPaceBuckets: each gap counts once, by its ratio to the delay.
@@ -16,9 +17,7 @@ func TestPaceBuckets(t *testing.T) {
 	tally.count(&requestlog.Request{Gap: -1, Delay: time.Second}) // nothing before it
 	tally.count(&requestlog.Request{Gap: 0, Delay: 0})            // no delay to keep
 	p := tally.load()
-	if p.Gaps != 9 || p.Violations != 1 {
-		t.Errorf("%+v", p)
-	}
+	assert.True(t, p.Gaps == 9 && p.Violations == 1, "%+v", p)
 	for i, want := range []uint64{1, 2, 1, 1, 1, 1, 1, 1} {
 		if p.Buckets[i].Count != want {
 			t.Errorf("bucket %s has %d, want %d", p.Buckets[i].Label, p.Buckets[i].Count, want)

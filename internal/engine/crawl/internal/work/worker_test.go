@@ -20,6 +20,7 @@ import (
 	"github.com/amble-crawler/amble/internal/records/hostsort"
 	"github.com/amble-crawler/amble/internal/rules/consent"
 	"github.com/amble-crawler/amble/internal/rules/wall"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/web/extract"
@@ -58,17 +59,11 @@ func TestLookupThatPanics(t *testing.T) {
 	w.o, w.log, w.tally = &Options{Now: time.Now}, slog.New(slog.DiscardHandler), new(tally.Tally)
 	w.crashes = &crashes.Files{Dir: filepath.Join(t.TempDir(), "crashes")}
 	report := w.Resolve(t.Context(), "bomb.test", false) // there is no client
-	if report.Reason != storage.ReasonCrash || report.End.IsZero() {
-		t.Errorf("report %+v", report)
-	}
+	assert.True(t, report.Reason == storage.ReasonCrash && !report.End.IsZero(), "report %+v", report)
 	files, err := os.ReadDir(w.crashes.Dir)
-	if err != nil || len(files) != 1 {
-		t.Fatalf("%v, %v", files, err)
-	}
+	must.True(t, err == nil && len(files) == 1, "%v, %v", files, err)
 	text, err := os.ReadFile(filepath.Join(w.crashes.Dir, files[0].Name()))
-	if err != nil || !strings.Contains(string(text), "host: bomb.test\n") {
-		t.Errorf("%v:\n%s", err, text)
-	}
+	assert.True(t, err == nil && strings.Contains(string(text), "host: bomb.test\n"), "%v:\n%s", err, text)
 }
 
 // TestParsersAreNotWaitedForAtTheEnd: who waits for his turn to parse when the crawl has to end
@@ -80,9 +75,7 @@ func TestParsersAreNotWaitedForAtTheEnd(t *testing.T) {
 	cancel()
 	page := testkit.Parse(t, "http://a.test/")
 	_, err := w.html(ctx, &fetch.Response{Body: spool.Of([]byte("<p>"))}, page, extract.Options{})
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("%v", err)
-	}
+	assert.Is(t, err, context.Canceled)
 	in := &checkedReader{ctx: ctx, r: strings.NewReader("<urlset>")}
 	if n, err := in.Read(make([]byte, 10)); n > 0 || !errors.Is(err, context.Canceled) {
 		t.Errorf("a list is read on: %d bytes, %v", n, err)
@@ -157,9 +150,7 @@ func TestRefusedRobots(t *testing.T) {
 		res := Result{Lease: frontier.Lease{URL: u, Wall: test.wall, Robots: &job}}
 		j := judging{marks: wall.NewMarks()}
 		out := j.robotsOutcome(&res, &fetch.Response{Status: test.status, Body: spool.Of([]byte(test.body))}, nil)
-		if out.Failure != test.want {
-			t.Errorf("%+v: failure %v", test, out.Failure)
-		}
+		assert.Equal(t, out.Failure, test.want, test, "failure")
 	}
 }
 
@@ -203,8 +194,7 @@ func TestRefusalNote(t *testing.T) {
 			strings.TrimSuffix(strings.Repeat("blocked-by: ; ", 8), "; ")},
 		{200, nil, ""},
 	} {
-		if got := refusalNote(&fetch.Response{Status: test.status, Header: test.header}); got != test.want {
-			t.Errorf("%d %.100v: %q, want %q", test.status, test.header, got, test.want)
-		}
+		assert.Equal(t, refusalNote(&fetch.Response{Status: test.status, Header: test.header}), test.want, test.status,
+			test.header)
 	}
 }
