@@ -6,32 +6,39 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// filter is a Bloom filter of links: 4 KiB, two bits for each link.
-type filter [8 * mostInSeen / 64]uint64
+// filter is a Bloom filter of links. All bits of a link are in one line.
+type filter []line
 
-// lineBits is how many bits of the filter are near each other in memory. Both bits of a link are there.
-const lineBits = 512
+// line is what a processor reads at a time: 512 bits.
+type line [8]uint64
 
-// bits returns where the bits of a link are.
-func bits(link uint64) (one, other uint64) {
-	one = link % (8 * mostInSeen)
-	return one, one - one%lineBits + (link>>32)%lineBits
+const (
+	fewestLines = 8    // of a filter, ...
+	mostLines   = 64   // which is doubled while it has fewer, and more than 16 links for each
+	mostInSeen  = 3072 // links in a filter; then it is the one before
+)
+
+// of returns the line of a link. The number of lines is a power of two.
+func (f filter) of(link uint64) *line { return &f[int(link>>9)&(len(f)-1)] }
+
+// bits returns the numbers of the bits of a link in its line.
+func bits(link uint64) [4]uint64 {
+	return [...]uint64{link % 512, link >> 32 % 512, link >> 41 % 512, link >> 50 % 512}
 }
 
-// add adds a link. It reports whether it was there, as 1 or 0.
-func (f *filter) add(link uint64) (had uint64) {
-	one, other := bits(link)
-	a, b := &f[one/64], &f[other/64]
-	had = *a >> (one % 64) & (*b >> (other % 64)) & 1
-	*a |= 1 << (one % 64)
-	*b |= 1 << (other % 64)
-	return had
+// has reports whether a link may be there, as 1 or 0.
+func (l *line) has(link uint64) (has uint64) {
+	has = 1
+	for _, bit := range bits(link) {
+		has &= l[bit/64] >> (bit % 64)
+	}
+	return has
 }
 
-// has reports whether a link may be there. A filter that is nil has none.
-func (f *filter) has(link uint64) bool {
-	one, other := bits(link)
-	return f != nil && f[one/64]>>(one%64)&(f[other/64]>>(other%64))&1 != 0
+func (l *line) add(link uint64) {
+	for _, bit := range bits(link) {
+		l[bit/64] |= 1 << (bit % 64)
+	}
 }
 
 // note adds the links of a page with the indexes own to those that were seen. It returns the indexes of those that
@@ -40,12 +47,23 @@ func (f *filter) has(link uint64) bool {
 func (h *host) note(found []storage.Found, own []int) (fresh []int) {
 	added := 0
 	for _, i := range own { // without a branch: the memory of all links is read at the same time
+		link := found[i].Fingerprint
+		l := h.seen.of(link)
 		own[added] = i
-		added += int(1 - h.seen.add(found[i].Fingerprint))
+		added += int(1 - l.has(link))
+		l.add(link)
 	}
-	fresh = slices.DeleteFunc(own[:added], func(i int) bool { return h.before.has(found[i].Fingerprint) })
-	if h.inSeen += added; h.inSeen >= mostInSeen {
-		h.seen, h.before, h.inSeen = new(filter), h.seen, 0
+	fresh = own[:added]
+	if h.before != nil {
+		fresh = slices.DeleteFunc(fresh, func(i int) bool {
+			return h.before.of(found[i].Fingerprint).has(found[i].Fingerprint) == 1
+		})
+	}
+	switch h.inSeen += added; {
+	case h.inSeen >= mostInSeen:
+		h.seen, h.before, h.inSeen = make(filter, mostLines), h.seen, 0
+	case h.inSeen > 16*len(h.seen) && len(h.seen) < mostLines:
+		h.seen = append(h.seen, h.seen...) // each link has bits in both halves
 	}
 	return fresh
 }

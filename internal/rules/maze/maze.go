@@ -25,7 +25,6 @@ const (
 	stopLevels  = 20   // levels with nothing but new links after the suspicion
 	mostHosts   = 1024 // whose pages are compared at a time
 	mostInHost  = 64   // directories of a host
-	mostInSeen  = 4096 // links of a host in a filter of 8 bits for each; then it is the older one of two
 	clearAfter  = 2    // pages like those of a site that end a suspicion
 	mostTries   = 8    // suspicions that make the next one rarer
 	fewestLinks = 2    // new ones of a page of a maze
@@ -65,8 +64,8 @@ type Branches struct {
 
 // host is what is known of one host.
 type host struct {
-	seen     *filter  // its last links
-	before   *filter  // those before them; nil: there are none
+	seen     filter   // its last links
+	before   filter   // those before them; nil: there are none
 	inSeen   int      // links in seen
 	root     branch   // all of the host
 	branches []branch // its directories
@@ -163,7 +162,7 @@ func (b *Branches) host(name string) *host {
 			}
 		}
 	}
-	h = &host{seen: new(filter)}
+	h = &host{seen: make(filter, fewestLines)}
 	b.hosts[name] = h
 	return h
 }

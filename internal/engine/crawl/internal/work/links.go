@@ -24,8 +24,11 @@ import (
 // takeLinks extracts the links of an HTML page that belong to the crawl. The error is one of reading the body back.
 func (rd *reading) takeLinks(ctx context.Context, res *Result, resp *fetch.Response, page *archive.Page) error {
 	l := &res.Lease
-	contentType := resp.Header.Get("Content-Type")
-	if !extract.IsHTML(contentType, resp.Body.Head(sniffBytes)) {
+	isHTML := res.Page.Wall.HTML
+	if !rd.o.Frontier.Walls {
+		isHTML = extract.IsHTML(resp.Header.Get("Content-Type"), resp.Body.Head(sniffBytes))
+	}
+	if !isHTML {
 		rd.compareLinks(res, "", false)
 		return nil
 	}
