@@ -22,23 +22,22 @@ const (
 func (f filter) of(link uint64) *line { return &f[int(link>>9)&(len(f)-1)] }
 
 // bits returns the numbers of the bits of a link in its line.
-func bits(link uint64) [4]uint64 {
-	return [...]uint64{link % 512, link >> 32 % 512, link >> 41 % 512, link >> 50 % 512}
+func bits(link uint64) (a, b, c, d uint64) {
+	return link % 512, link >> 32 % 512, link >> 41 % 512, link >> 50 % 512
 }
 
-// has reports whether a link may be there, as 1 or 0.
-func (l *line) has(link uint64) (has uint64) {
-	has = 1
-	for _, bit := range bits(link) {
-		has &= l[bit/64] >> (bit % 64)
-	}
-	return has
+// has reports whether a link may be there.
+func (l *line) has(link uint64) bool {
+	a, b, c, d := bits(link)
+	return l[a/64]>>(a%64)&(l[b/64]>>(b%64))&(l[c/64]>>(c%64))&(l[d/64]>>(d%64))&1 != 0
 }
 
 func (l *line) add(link uint64) {
-	for _, bit := range bits(link) {
-		l[bit/64] |= 1 << (bit % 64)
-	}
+	a, b, c, d := bits(link)
+	l[a/64] |= 1 << (a % 64)
+	l[b/64] |= 1 << (b % 64)
+	l[c/64] |= 1 << (c % 64)
+	l[d/64] |= 1 << (d % 64)
 }
 
 // note adds the links of a page with the indexes own to those that were seen. It returns the indexes of those that
@@ -46,17 +45,18 @@ func (l *line) add(link uint64) {
 // the one before, and an empty one takes its place. So the last ones stay known.
 func (h *host) note(found []storage.Found, own []int) (fresh []int) {
 	added := 0
-	for _, i := range own { // without a branch: the memory of all links is read at the same time
+	for _, i := range own {
 		link := found[i].Fingerprint
-		l := h.seen.of(link)
-		own[added] = i
-		added += int(1 - l.has(link))
-		l.add(link)
+		if l := h.seen.of(link); !l.has(link) {
+			l.add(link)
+			own[added] = i
+			added++
+		}
 	}
 	fresh = own[:added]
 	if h.before != nil {
 		fresh = slices.DeleteFunc(fresh, func(i int) bool {
-			return h.before.of(found[i].Fingerprint).has(found[i].Fingerprint) == 1
+			return h.before.of(found[i].Fingerprint).has(found[i].Fingerprint)
 		})
 	}
 	switch h.inSeen += added; {
