@@ -43,8 +43,7 @@ func (s *scheduler) activateDue(now instant) {
 	}
 }
 
-// nextDormant is the dormant host that is due first in the lanes that may activate hosts; nil if
-// none is due soon.
+// nextDormant is the dormant host that is due first in the lanes that may activate hosts; nil if none is due soon.
 func (m *inMemory) nextDormant(now instant) (first *host) {
 	soonest := now + 1
 	for l := range lanes {

@@ -34,6 +34,12 @@ type budgets struct {
 // budget of their domain. Sweep schedules all of them.
 const maxRevived = 64
 
+// setName sets what depends on a host's name: its override and its domain.
+func (b *budgets) setName(h *host, name string, fetched uint32) {
+	h.override = b.overrides.find(name)
+	b.addToDomain(h, name, fetched)
+}
+
 // addToDomain adds a host to its registrable domain, with the number of pages fetched from it.
 func (b *budgets) addToDomain(h *host, name string, fetched uint32) {
 	if b.o.DomainBudget == 0 || h.domain != 0 {
@@ -97,8 +103,7 @@ func (b *budgets) within(h *host, n int) int {
 	return requisites + min(n-requisites, int(b.left(h)))
 }
 
-// countPage counts a page that is about to be fetched. One that was fetched before is counted
-// already.
+// countPage counts a page that is about to be fetched. One that was fetched before is counted already.
 func (b *budgets) countPage(h *host, head *storage.Head) {
 	if head.Last.State != storage.Fetched && !head.IsRequisite() {
 		h.fetched++

@@ -67,7 +67,7 @@ func (f *Frontier) Control(stored *storage.Host, records []robots.Record, o Comm
 	if o.Kind == CommandDelay && (h.waitReason == politeness.ReasonDelay || h.waitReason == politeness.ReasonSetDelay) {
 		h.ready = always // it waits by the delay that is about to change; the time of its last request is in the state
 	}
-	polite := f.restorePoliteness(state, h, now)
+	polite := f.restorePoliteness(new(politeness.Host), state, h, now)
 	if pending := f.commands.pending[h.id]; pending != nil { // they may not be on disk
 		for _, earlier := range pending.commands {
 			applyToPoliteness(polite, earlier, now)
@@ -244,8 +244,7 @@ func (c *commands) dropQueue(h *host, q *originQueue, d *drop, now time.Time) {
 	}
 }
 
-// PutBack returns the outcome that puts a URL back into its queue, due at once. It keeps what is
-// known of the page.
+// PutBack returns the outcome that puts a URL back into its queue, due at once. It keeps what is known of the page.
 func PutBack(last storage.Outcome, now time.Time) storage.Outcome {
 	last.State, last.Reason, last.Line, last.Attempts, last.Due = storage.Retrying, storage.ReasonOperator, 0, 0, now
 	return last
@@ -287,8 +286,7 @@ func (r *register) forgetName(id storage.HostID) {
 // each URL, it decides about requests that are for no URL of a queue: those for a robots.txt, and all
 // requests to an address.
 
-// applyOptOuts puts other opt-outs in force for all active hosts. Others find them in force when they
-// become active.
+// applyOptOuts puts other opt-outs in force for all active hosts. Others find them in force when they become active.
 func (f *Frontier) applyOptOuts() {
 	now := f.instant(f.clock)
 	for h := range f.hosts.all {
@@ -363,8 +361,7 @@ func (s *scheduler) failOptedOutJobs(h *host, now instant) {
 	}
 }
 
-// leaveOut removes the addresses that opted out from an answer. If none is left, nothing of the host
-// may be fetched.
+// leaveOut removes the addresses that opted out from an answer. If none is left, nothing of the host may be fetched.
 func (r *ResolveReport) leaveOut(list *optout.List) {
 	if list.Len() == 0 || len(r.Addresses) == 0 {
 		return

@@ -13,6 +13,7 @@ import (
 // another runs. Its methods are what the owner calls; the parts behind them are those of scheduler.
 type Frontier struct {
 	*scheduler
+	restored politeness.Host // of the host that is restored: there are many
 }
 
 // New returns an empty frontier. Instants count from epoch, which should carry a monotonic reading,
@@ -24,7 +25,7 @@ func New(o Options, scope *Scope, epoch time.Time) (*Frontier, error) {
 	b := &base{
 		timescale: timescale{epoch: epoch, clock: epoch}, o: o, scope: scope, overrides: newOverrides(o.Overrides),
 	}
-	return &Frontier{newScheduler(b)}, nil
+	return &Frontier{scheduler: newScheduler(b)}, nil
 }
 
 // Scope returns the scope in force.
@@ -39,8 +40,7 @@ func (f *Frontier) SetScope(s *Scope) {
 	f.pages.forget(before)
 }
 
-// Restore adds a host of the store when the process starts. The error is that of a stored
-// politeness that cannot be decoded.
+// Restore adds a host of the store when the process starts. The error is that of a politeness that cannot be decoded.
 func (f *Frontier) Restore(s *storage.Host, now time.Time) error {
 	state, err := politeness.DecodeState(s.Politeness)
 	if err != nil {
@@ -53,7 +53,7 @@ func (f *Frontier) Restore(s *storage.Host, now time.Time) error {
 	}
 	f.budgets.restore(h, s)
 	h.restoreLatency(&state)
-	polite := f.restorePoliteness(state, h, now)
+	polite := f.restorePoliteness(&f.restored, state, h, now)
 	f.gate.tellStored(s.Name, polite)
 	if !polite.ReadyUnpaused(now).After(now) {
 		polite.HoldFor(now, f.spread(polite.Delay(now)), politeness.ReasonStart)
@@ -65,25 +65,12 @@ func (f *Frontier) Restore(s *storage.Host, now time.Time) error {
 	return nil
 }
 
-// forgetRequests makes a host new whose URLs were all deleted: no delay runs since the last batch
-// or request.
-func (h *host) forgetRequests() {
-	h.marks.set(isNew, true)
-	switch a := h.active; {
-	case a == nil:
-		h.ready = always
-	case a.loaded:
-		a.polite.ForgetEnd()
-		fallthrough
-	default:
-		a.batchAt = always
-	}
-}
-
-// restorePoliteness is the politeness of a host of the store: what was committed, at least what
-// this process knows, and the restart hold.
-func (b *base) restorePoliteness(state politeness.State, h *host, now time.Time) *politeness.Host {
-	polite := politeness.NewHost(b.politeness(h), state, now)
+// restorePoliteness makes polite that of a host of the store: what was committed, at least what this process knows,
+// and the restart hold. It returns polite.
+func (b *base) restorePoliteness(
+	polite *politeness.Host, state politeness.State, h *host, now time.Time,
+) *politeness.Host {
+	polite.Restore(b.politeness(h), state, now)
 	if h.marks.has(isNew) {
 		polite.ForgetEnd()
 	}
@@ -126,17 +113,15 @@ func (b *base) saveTimes(h *host, polite *politeness.Host, behind wall.Kind) {
 	}
 }
 
-// setName sets what depends on a host's name: its override and its domain.
-func (b *budgets) setName(h *host, name string, fetched uint32) {
-	h.override = b.overrides.find(name)
-	b.addToDomain(h, name, fetched)
-}
-
 // ensure returns the entry of a host, and makes one if there is none.
 func (r *register) ensure(id storage.HostID) *host {
 	h := r.get(id)
 	if h == nil {
-		h = &host{id: id, ready: always, workAt: always, failingSince: never}
+		if len(r.room) == 0 {
+			r.room = make([]host, 1)
+		}
+		h, r.room = &r.room[0], r.room[1:]
+		*h = host{id: id, ready: always, workAt: always, failingSince: never}
 		r.put(h)
 	}
 	return h
@@ -172,8 +157,7 @@ func (f *Frontier) NextWake() (time.Time, bool) {
 	return at, !at.IsZero()
 }
 
-// nextWake is the earliest instant at which a host of an open lane may be due; zero: only an event
-// can change that.
+// nextWake is the earliest instant at which a host of an open lane may be due; zero: only an event can change that.
 func (m *inMemory) nextWake(isOpen func(lane) bool) time.Time {
 	at := never
 	for l := range lanes {
@@ -256,8 +240,7 @@ func (f *Frontier) TakeBatch() storage.Batch {
 	return b
 }
 
-// Committed says that a batch from TakeBatch is on disk, with what its owner added to it, and what
-// the commit changed.
+// Committed says that a batch from TakeBatch is on disk, with what its owner has added, and what the commit changed.
 func (f *Frontier) Committed(b *storage.Batch, r storage.Result, now time.Time) {
 	f.readClock(now)
 	for i := range b.Hosts {
@@ -385,8 +368,7 @@ func (rs *results) update(h *host, now time.Time, requests uint32, bytes uint64)
 	a.uncommitted++
 }
 
-// storeRecord adds a robots record to the batch. packed is its body as robots.Pack returns it; nil: that
-// is done here.
+// storeRecord adds a robots record to the batch. packed is its body as robots.Pack returns it; nil: that is done here.
 func (rs *results) storeRecord(p storage.Policy, r robots.Record, packed []byte) {
 	if packed == nil {
 		packed = robots.Pack(r.Body)

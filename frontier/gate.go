@@ -217,8 +217,7 @@ func (g *gateSide) tellStored(name string, polite *politeness.Host) {
 	}
 }
 
-// ForgetRequests has the gate forget the requests to a host, which has this name, because all of its
-// URLs are deleted.
+// ForgetRequests has the gate forget the requests to a host, which has this name, because all of its URLs are deleted.
 func (f *Frontier) ForgetRequests(id storage.HostID, name string) {
 	if f.o.Gate == nil {
 		return
@@ -232,8 +231,21 @@ func (f *Frontier) ForgetRequests(id storage.HostID, name string) {
 	}
 }
 
-// Abandon tells the gate that a remote lease, whose end this frontier will not see, ends at an instant
-// at the latest.
+// forgetRequests makes a host new whose URLs were all deleted: no delay runs since the last batch or request.
+func (h *host) forgetRequests() {
+	h.marks.set(isNew, true)
+	switch a := h.active; {
+	case a == nil:
+		h.ready = always
+	case a.loaded:
+		a.polite.ForgetEnd()
+		fallthrough
+	default:
+		a.batchAt = always
+	}
+}
+
+// Abandon tells the gate that a remote lease, whose end this frontier will not see, ends at an instant at the latest.
 func (f *Frontier) Abandon(id uint64, at time.Time) {
 	if out := f.leases.out[id]; out != nil {
 		f.gate.end(out, &Report{Sent: true, End: at})

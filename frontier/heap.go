@@ -13,6 +13,7 @@ type register struct {
 	hosts []*host
 	known int     // number of hosts
 	index []int32 // in the items of the host's heap
+	room  []host  // for hosts to come
 }
 
 // get returns a host; nil if it is unknown.

@@ -283,8 +283,7 @@ func (j *robotsJobs) robotsHold(h *host) robots.Reason {
 	return robots.ReasonNone
 }
 
-// explainLimits replaces what explains the wait of an active host where a shared limit holds it for
-// longer.
+// explainLimits replaces what explains the wait of an active host where a shared limit holds it for longer.
 func (b *base) explainLimits(h *host, e politeness.Explanation) politeness.Explanation {
 	if at := h.active.notBefore; at > b.instant(b.clock) && at > b.instant(e.Until) {
 		e.Reason, e.Source = politeness.ReasonLimit, politeness.Source{Name: "another crawl of this process"}
@@ -307,8 +306,7 @@ func (b *base) explainLimits(h *host, e politeness.Explanation) politeness.Expla
 	return e
 }
 
-// timeOrZero is the time of an instant; zero if it is so far away that somebody has to end the
-// wait.
+// timeOrZero is the time of an instant; zero if it is so far away that somebody has to end the wait.
 func (c *timescale) timeOrZero(i instant) time.Time {
 	if i > never/2 {
 		return time.Time{}
@@ -316,8 +314,7 @@ func (c *timescale) timeOrZero(i instant) time.Time {
 	return c.time(i)
 }
 
-// decimal converts a number of seconds to the shortest decimal that it stands for: 200 ms, not
-// 200.000003 ms.
+// decimal converts a number of seconds to the shortest decimal that it stands for: 200 ms, not 200.000003 ms.
 func decimal(seconds float32) time.Duration {
 	if ms := math.Round(float64(seconds) * 1000); float32(ms/1000) == seconds {
 		return time.Duration(ms) * time.Millisecond

@@ -263,8 +263,7 @@ func (q *laneQueues) end(out *outstanding, end instant) {
 	}
 }
 
-// waitingInLine counts the waiters of the limits that requests to hosts that are not quick keep
-// busy.
+// waitingInLine counts the waiters of the limits that requests to hosts that are not quick keep busy.
 func (ls *leases) waitingInLine() map[*limit]int {
 	var n map[*limit]int
 	if ls.lanes.traffic.notQuick() == 0 {
@@ -283,8 +282,7 @@ func (ls *leases) waitingInLine() map[*limit]int {
 	return n
 }
 
-// waitingFor counts the hosts that are due and have no worker, by lane, up to the number of
-// workers.
+// waitingFor counts the hosts that are due and have no worker, by lane, up to the number of workers.
 func (q *laneQueues) waitingFor(now instant) (n [lanes]int) {
 	if q.o.Workers == 0 {
 		return n // unknown

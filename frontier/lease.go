@@ -75,8 +75,7 @@ type leases struct {
 	batchSize int            // the most URLs of a host that a fetcher has wanted so far
 }
 
-// RobotsJob is the job of fetching the robots.txt of an origin. A redirect passes it on to another
-// host.
+// RobotsJob is the job of fetching the robots.txt of an origin. A redirect passes it on to another host.
 type RobotsJob struct {
 	Origin   weburl.Origin  // whose rules are wanted
 	Owner    storage.HostID // the host of the origin

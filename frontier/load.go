@@ -66,16 +66,14 @@ func (m *inMemory) requestLoad(h *host) {
 	m.wants = append(m.wants, r)
 }
 
-// TakeWants returns the load requests since the last call. Each must be answered with Loaded or
-// LoadFailed.
+// TakeWants returns the load requests since the last call. Each must be answered with Loaded or LoadFailed.
 func (f *Frontier) TakeWants() []LoadRequest {
 	w := f.memory.wants
 	f.memory.wants = nil
 	return w
 }
 
-// Loaded takes in what was loaded of a host. The error is that of stored values that cannot be
-// decoded.
+// Loaded takes in what was loaded of a host. The error is that of stored values that cannot be decoded.
 func (f *Frontier) Loaded(l *Load, now time.Time) error {
 	h := f.hosts.get(l.Host.ID)
 	if h == nil || h.active == nil {
@@ -92,7 +90,8 @@ func (f *Frontier) Loaded(l *Load, now time.Time) error {
 			return err
 		}
 		f.budgets.setName(h, l.Host.Name, 0)
-		a.name, a.polite, a.loaded = l.Host.Name, *f.restorePoliteness(state, h, now), true
+		f.restorePoliteness(&a.polite, state, h, now)
+		a.name, a.loaded = l.Host.Name, true
 		h.setLimit(byDomain, f.limits.ofDomain(a.name))
 		h.setLimit(byGroup, f.limits.ofGroup(a.name, nil)) // a group by alias follows with the address
 		if f.o.NoLookups {

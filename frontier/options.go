@@ -40,6 +40,7 @@ type Options struct {
 	Workers      int           // the most requests in flight; 0: unknown, and all hosts count as quick
 	Heads        int           // the most URLs of an origin in memory, of each kind
 	ActiveHosts  int           // the most active hosts
+	Hosts        int           // as many will be restored, about
 	ActiveBytes  int           // memory of heads and rules above which hosts become dormant early
 	HeldSince    time.Time     // every host waits a full delay from here; zero: none does
 	Jitter       func() float64

@@ -79,7 +79,8 @@ type scheduler struct {
 // newScheduler returns the parts of an empty frontier.
 func newScheduler(b *base) *scheduler {
 	s := &scheduler{
-		base: b, hosts: new(register), lookups: new(lookups), recrawls: &recrawlPlan{b, newShare(&b.o)},
+		base: b, hosts: &register{room: make([]host, b.o.Hosts)}, lookups: new(lookups),
+		recrawls: &recrawlPlan{b, newShare(&b.o)},
 		budgets: &budgets{
 			base: b, domains: make([]domain, 1), ids: make(map[string]uint32),
 			completed: make(map[storage.HostID]*completedLimit), requisites: make(map[storage.HostID]uint32),

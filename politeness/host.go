@@ -21,8 +21,16 @@ type Host struct {
 // request. The options are shared, not copied; [Host.SetOptions] replaces them. The rest of a wait
 // in s is never longer than the whole wait, even if the clock was set back since.
 func NewHost(o *Options, s State, now time.Time) *Host {
-	h := &Host{
+	h := new(Host)
+	h.Restore(o, s, now)
+	return h
+}
+
+// Restore makes h what [NewHost] returns, in the memory that h has.
+func (h *Host) Restore(o *Options, s State, now time.Time) {
+	*h = Host{
 		options:      o,
+		holds:        h.holds[:0],
 		lastResponse: max(s.LastResponse, 0),
 		policy:       s.Policy,
 		setDelay:     max(s.SetDelay, 0),
@@ -48,7 +56,6 @@ func NewHost(o *Options, s State, now time.Time) *Host {
 		}
 	}
 	h.SetDemands(s.Demands)
-	return h
 }
 
 // maxLate is by how much a state may be later than the reading of the clock with which it is restored: another process

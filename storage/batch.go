@@ -76,8 +76,7 @@ type Done struct {
 	Outcome  Outcome
 }
 
-// HostUpdate carries what the frontier knows of a host after a request. The last update of a host
-// in a batch counts.
+// HostUpdate carries what the frontier knows of a host after a request. The last update of a host in a batch counts.
 type HostUpdate struct {
 	Host       HostID
 	Politeness []byte // encoded by the politeness package, at most 255 bytes; nil: unchanged

@@ -75,8 +75,7 @@ const (
 	MarkUncommitted = "unsaid"
 )
 
-// isLocal reports whether a mark describes files of one data directory. Such marks mean nothing
-// anywhere else.
+// isLocal reports whether a mark describes files of one data directory. Such marks mean nothing anywhere else.
 func isLocal(mark string) bool {
 	switch mark {
 	case MarkLedger, MarkOutput, MarkUncommitted, markView:

@@ -39,8 +39,7 @@ func (s *Store) Check(ctx context.Context, report func(Finding)) error {
 	})
 }
 
-// checkPages checks that bbolt can follow all pages that a transaction sees, and the checksums of all
-// rows.
+// checkPages checks that bbolt can follow all pages that a transaction sees, and the checksums of all rows.
 func (s *Store) checkPages(ctx context.Context, tx *txn, report func(Finding)) error {
 	f, err := os.Open(s.path)
 	if err != nil {

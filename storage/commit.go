@@ -169,8 +169,7 @@ func (w *writer) apply(b *Batch) error {
 	return w.putMeta(b)
 }
 
-// plan gives every host its id and sorts the batch by host, so that every bucket is written in the
-// order of its keys.
+// plan gives every host its id and sorts the batch by host, so that every bucket is written in the order of its keys.
 func (w *writer) plan(b *Batch) error {
 	for i := range b.Found {
 		name := b.Found[i].URL.Host()
@@ -305,8 +304,7 @@ func (w *writer) applyHost(b *Batch, items []work) error {
 	return nil
 }
 
-// applyItems applies the items to the row. Outcomes of URLs that the same batch adds come late, and
-// deletions last.
+// applyItems applies the items to the row. Outcomes of URLs that the same batch adds come late, and deletions last.
 func (w *writer) applyItems(r *hostRow, b *Batch, items []work) (err error) {
 	var late []*Done
 	var purges []*Purge

@@ -56,8 +56,7 @@ func (s *Store) upgrade() error {
 	return errors.Join(system.SyncDir(filepath.Dir(s.path)), s.db.Close())
 }
 
-// copyTo writes all rows in the order of their keys to a new file of this version, which gets the mode
-// of like.
+// copyTo writes all rows in the order of their keys to a new file of this version, which gets the mode of like.
 func (s *Store) copyTo(path, like string) error {
 	return writeDatabase(path, like, func(w *rowWriter) error {
 		return s.db.View(func(tx *txn) error { return copyRows(tx, w) })

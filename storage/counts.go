@@ -76,8 +76,7 @@ func decodeTally(d *wire.Decoder, to tally, keys int) tally {
 	return to
 }
 
-// ErrorCount is how often requests for URLs of a host failed for one reason, over all runs, retries
-// included.
+// ErrorCount is how often requests for URLs of a host failed for one reason, over all runs, retries included.
 type ErrorCount struct {
 	Reason Reason
 	Count  uint32

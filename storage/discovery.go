@@ -133,8 +133,7 @@ func (w *hostWork) add(r *hostRow, e *Entry) error {
 	return nil
 }
 
-// enqueue puts a new URL into the queue of its origin: behind the cursor, or into a due row if it
-// has a priority.
+// enqueue puts a new URL into the queue of its origin: behind the cursor, or into a due row if it has a priority.
 func (w *hostWork) enqueue(r *hostRow, e *Entry, ordinal uint32) error {
 	origin := &r.origins[e.Origin]
 	if e.Priority == 0 {

@@ -181,8 +181,7 @@ func copyAll(rows *rowWriter, marks map[string][]byte, all []*rowCopy) error {
 	return nil
 }
 
-// Union makes one database of the hosts of several: those of part 0 of a division of each. No host is in
-// two of them.
+// Union makes one database of the hosts of several: those of part 0 of a division of each. No host is in two of them.
 type Union struct {
 	from  []*Division
 	below []HostID // hosts of the databases before

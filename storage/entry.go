@@ -123,8 +123,7 @@ func skipEntry(d *wire.Decoder) {
 	d.Require(!session || len(text) > 0)
 }
 
-// sessionURI returns the full path and query of the first encoded entry, or false if that is its
-// identifying text.
+// sessionURI returns the full path and query of the first encoded entry, or false if that is its identifying text.
 func sessionURI(b []byte) ([]byte, bool) {
 	d := wire.NewDecoder(b)
 	flags, _ := entryKey(&d)

@@ -186,8 +186,7 @@ func (e *Erasure) copyMarks(from *bucket, to rowSink) error {
 	return putSorted(to, after)
 }
 
-// erasedName returns the name that the row of an erased host has in place of its own. No URL has a
-// host of that name.
+// erasedName returns the name that the row of an erased host has in place of its own. No URL has a host of that name.
 func erasedName(id HostID) string { return fmt.Sprintf("%s%d>", erasedPrefix, id) }
 
 const erasedPrefix = "<erased-"

@@ -52,8 +52,7 @@ type seenItem struct {
 	ordinal     uint32
 }
 
-// seenBlock finds the block that covers a fingerprint. If more is set, next is the name of the
-// block behind it.
+// seenBlock finds the block that covers a fingerprint. If more is set, next is the name of the block behind it.
 func seenBlock(
 	c *cursor, host HostID, fingerprint uint64, keyBuf []byte,
 ) (key, val []byte, next uint64, more bool) {
@@ -95,8 +94,7 @@ func seenOrdinals(block []byte, fingerprint uint64, to []uint32) []uint32 {
 	return to
 }
 
-// addSeen merges items into the host's blocks and splits blocks that become too large. It sorts
-// items in place.
+// addSeen merges items into the host's blocks and splits blocks that become too large. It sorts items in place.
 func (w *hostWork) addSeen(host HostID, items []seenItem) error {
 	sortSeen(items)
 	for len(items) > 0 {

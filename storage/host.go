@@ -90,12 +90,10 @@ func earlier(a, b uint32) uint32 {
 	return a
 }
 
-func (r *hostRow) host() Host {
-	h := Host{
-		ID: r.id, Name: string(r.name), First: r.first, Tail: r.next, Counts: r.counts, Requests: r.requests,
-		Bytes: r.bytes, Requisites: r.requisites,
-		Politeness: append([]byte(nil), r.politeness...), Queues: make([]Queue, len(r.origins)),
-	}
+func (r *hostRow) host() (h Host) {
+	r.copyNumbers(&h)
+	h.Name, h.Politeness = string(r.name), append([]byte(nil), r.politeness...)
+	h.Queues = make([]Queue, len(r.origins))
 	if len(r.site) > 0 {
 		h.Site = append([]byte(nil), r.site...)
 	}
@@ -105,10 +103,20 @@ func (r *hostRow) host() Host {
 	if len(r.errors) > 0 {
 		h.Errors = slices.Clone(r.errors)
 	}
-	for i, o := range r.origins {
-		h.Queues[i] = Queue{Origin: o.origin(h.Name), Cursor: o.cursor, Backlog: o.Backlog}
+	for i := range r.origins {
+		h.Queues[i] = r.origins[i].queue(h.Name)
 	}
 	return h
+}
+
+// copyNumbers sets the fields of a Host that are numbers.
+func (r *hostRow) copyNumbers(h *Host) {
+	h.ID, h.First, h.Tail, h.Counts, h.Requests, h.Bytes = r.id, r.first, r.next, r.counts, r.requests, r.bytes
+	h.Requisites = r.requisites
+}
+
+func (o *originRow) queue(host string) Queue {
+	return Queue{Origin: o.origin(host), Cursor: o.cursor, Backlog: o.Backlog}
 }
 
 func getRow(tx *txn, id HostID, r *hostRow) error {
@@ -159,9 +167,13 @@ const hostsPerRead = 2000
 // during the call only. Hosts reads in short transactions, so it sees hosts as of different
 // moments.
 func (s *rows) Hosts(f func(*Host) error) error {
+	var p HostPage
 	for next := HostID(1); next != NoHost; {
 		var err error
-		if next, err = s.HostsFrom(next, hostsPerRead, f); err != nil {
+		if next, err = s.ReadHosts(&p, next, hostsPerRead); err == nil {
+			err = p.each(f)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -171,23 +183,57 @@ func (s *rows) Hosts(f func(*Host) error) error {
 // HostsFrom calls f for at most the given number of hosts from an id on, read in one transaction.
 // It returns the id to go on from, NoHost if there are no more hosts.
 func (s *rows) HostsFrom(id HostID, most int, f func(*Host) error) (next HostID, err error) {
-	var r hostRow
-	page, more := make([]Host, 0, most), false
+	var p HostPage
+	if next, err = s.ReadHosts(&p, id, most); err == nil {
+		err = p.each(f)
+	}
+	if err != nil {
+		return NoHost, err
+	}
+	return next, nil
+}
+
+// HostPage is a page of a walk over the hosts. What it holds is valid until it is read again, which allocates next
+// to nothing.
+type HostPage struct {
+	Hosts []Host
+
+	row        hostRow
+	names      []byte
+	lengths    []uint8 // of the names
+	politeness []byte
+	queues     []Queue
+}
+
+func (p *HostPage) each(f func(*Host) error) error {
+	for i := range p.Hosts {
+		if err := f(&p.Hosts[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ReadHosts reads at most the given number of hosts from an id on, in one transaction. It returns the id to go on
+// from, NoHost if there are no more hosts.
+func (s *rows) ReadHosts(p *HostPage, id HostID, most int) (next HostID, err error) {
+	p.Hosts, p.names, p.lengths = p.Hosts[:0], p.names[:0], p.lengths[:0]
+	p.politeness, p.queues = p.politeness[:0], p.queues[:0]
 	id = max(id, 1)
 	err = s.db.View(func(tx *txn) error {
 		c := tx.Bucket(bucketHost).Cursor()
 		k, v := c.Seek(appendHostKey(nil, id))
-		for ; k != nil && len(page) < most; k, v = c.Next() {
+		for ; k != nil && len(p.Hosts) < most; k, v = c.Next() {
 			if hostOfKey(k) != id {
 				return fmt.Errorf("host %d: %w: its row is missing", id, ErrCorrupt)
 			}
-			if _, ok := r.decodeHead(id, v); !ok {
+			if !p.add(id, v) {
 				return fmt.Errorf("host %d: %w: its row cannot be read", id, ErrCorrupt)
 			}
-			page = append(page, r.host())
 			id++
 		}
-		if more = k != nil; more {
+		if k != nil {
+			next = id
 			return nil
 		}
 		counters, ok := decodeCounters(tx.Bucket(bucketMeta).Get(metaCounters))
@@ -196,18 +242,42 @@ func (s *rows) HostsFrom(id HostID, most int, f func(*Host) error) (next HostID,
 		}
 		return nil
 	})
-	if err != nil {
-		return NoHost, err
+	p.setNames()
+	return next, err
+}
+
+// add adds a host without its name; false: its row cannot be read.
+func (p *HostPage) add(id HostID, row []byte) bool {
+	r := &p.row
+	if _, ok := r.decodeHead(id, row); !ok {
+		return false
 	}
-	for i := range page {
-		if err := f(&page[i]); err != nil {
-			return NoHost, err
+	p.Hosts = append(p.Hosts, Host{})
+	h := &p.Hosts[len(p.Hosts)-1]
+	r.copyNumbers(h)
+	p.names, p.lengths = append(p.names, r.name...), append(p.lengths, uint8(len(r.name)))
+	p.politeness = append(p.politeness, r.politeness...)
+	h.Politeness = last(p.politeness, len(r.politeness))
+	for i := range r.origins {
+		p.queues = append(p.queues, r.origins[i].queue(""))
+	}
+	h.Queues = last(p.queues, len(r.origins))
+	return true
+}
+
+// last returns the last n items.
+func last[T any](of []T, n int) []T { return of[len(of)-n : len(of) : len(of)] }
+
+// setNames gives the hosts their names, which share one string.
+func (p *HostPage) setNames() {
+	all := string(p.names)
+	for i := range p.Hosts {
+		h, n := &p.Hosts[i], p.lengths[i]
+		h.Name, all = all[:n], all[n:]
+		for j := range h.Queues {
+			h.Queues[j].Origin.Host = h.Name
 		}
 	}
-	if !more || len(page) == 0 {
-		return NoHost, nil
-	}
-	return page[len(page)-1].ID + 1, nil
 }
 
 // namesPerRead bounds how many names are read in one transaction.

@@ -335,8 +335,7 @@ func (w *hostWork) firstDue(host HostID, origin uint8) uint32 {
 	return first
 }
 
-// putOutcome puts the outcome into the row. When the row is full, all its outcomes move to the
-// state bucket.
+// putOutcome puts the outcome into the row. When the row is full, all its outcomes move to the state bucket.
 func (w *hostWork) putOutcome(r *hostRow, d *Done) error {
 	at := len(w.bodies)
 	w.bodies = AppendOutcome(w.bodies, &d.Outcome)

@@ -11,8 +11,7 @@ import (
 	"github.com/amble-crawler/amble/internal/records/wire"
 )
 
-// Payload says which response in the output holds a body, so that later responses with the same
-// body can refer to it.
+// Payload says which response in the output holds a body, so that later responses with the same body can refer to it.
 type Payload struct {
 	Host    HostID
 	Digest  uint64    // as in Outcome.Digest
@@ -56,8 +55,7 @@ func decodePayload(v []byte) (p Payload, ok bool) {
 	return p, d.End() == nil
 }
 
-// recentPayloads are the payloads in a host's row: digest and encoded payload, one after the other,
-// ordered by digest.
+// recentPayloads are the payloads in a host's row: digest and encoded payload, one after the other, ordered by digest.
 type recentPayloads []byte
 
 // find returns the offset of a digest, or the offset where it belongs.

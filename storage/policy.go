@@ -19,8 +19,7 @@ func (s *rows) Policy(o weburl.Origin) (record []byte, err error) {
 	return record, err
 }
 
-// RobotsHistory returns the stored earlier versions of the robots.txt of an origin, nil if there
-// are none.
+// RobotsHistory returns the stored earlier versions of the robots.txt of an origin, nil if there are none.
 func (s *rows) RobotsHistory(o weburl.Origin) (encoded []byte, err error) {
 	err = s.db.View(func(tx *txn) error {
 		if b := tx.Bucket(bucketRobotsHistory); b != nil { // else no commit has stored one yet

@@ -226,8 +226,7 @@ type Noticed struct {
 	At       time.Time     // when the listing was read
 }
 
-// noticed calls Options.Notice to find out whether a listing changes the time of a known URL's
-// recrawl.
+// noticed calls Options.Notice to find out whether a listing changes the time of a known URL's recrawl.
 func (w *writer) noticed(r *hostRow, f *Found, ordinal uint32, e *Entry) error {
 	if w.effects.onListed == nil && len(w.effects.decided) == 0 || f.Modified.IsZero() && !f.Listed {
 		return nil
@@ -247,8 +246,7 @@ func (w *writer) noticed(r *hostRow, f *Found, ordinal uint32, e *Entry) error {
 	return w.done(r, &Done{Host: r.id, Ordinal: ordinal, Origin: e.Origin, Outcome: last})
 }
 
-// notice returns what Options.Notice says of a listed URL, or what it said when the record of the
-// log was written.
+// notice returns what Options.Notice says of a listed URL, or what it said when the record of the log was written.
 func (w *hostWork) notice(n *Noticed) (due time.Time, history [8]byte, ok bool) {
 	call := w.calls
 	w.calls++

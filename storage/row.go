@@ -242,8 +242,7 @@ func (r *hostRow) appendExtras(b []byte) []byte {
 	return b
 }
 
-// prioritized reports whether a URL, while it is queued, has a due row and is not behind the
-// cursor.
+// prioritized reports whether a URL, while it is queued, has a due row and is not behind the cursor.
 func (r *hostRow) prioritized(ordinal uint32, priority int8) bool {
 	return priority != 0 && ordinal >= r.plain
 }

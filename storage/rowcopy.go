@@ -13,8 +13,7 @@ import (
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
-// rowCopy copies hosts of a database, with all that is known of them, to another one where they have
-// other ids.
+// rowCopy copies hosts of a database, with all that is known of them, to another one where they have other ids.
 type rowCopy struct {
 	ctx   context.Context
 	from  *Store
@@ -32,8 +31,7 @@ type rowCopy struct {
 	rows     int
 }
 
-// copyBucket copies the rows of a bucket, in the order of their keys. Those of meta and the marks are
-// not copied.
+// copyBucket copies the rows of a bucket, in the order of their keys. Those of meta and the marks are not copied.
 func (c *rowCopy) copyBucket(name []byte) error {
 	from := c.tx.Bucket(name)
 	if from == nil { // the file is of an older version, and the copy is one of this
@@ -98,8 +96,7 @@ func (c *rowCopy) each(from *bucket, f func(k, v []byte) error) error {
 
 func same(_ HostID, v []byte) ([]byte, error) { return v, nil }
 
-// ofHosts copies the rows whose keys begin with the id of a host that is copied. change returns the
-// value in the copy.
+// ofHosts copies the rows whose keys begin with the id of a host that is copied. change returns the value in the copy.
 func (c *rowCopy) ofHosts(from *bucket, change func(HostID, []byte) ([]byte, error)) error {
 	cursor := from.Cursor()
 	return c.hosts(func(host HostID) error {

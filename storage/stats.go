@@ -30,8 +30,7 @@ type Stats struct {
 // list and the list of buckets. The free list may take more; that is neglected.
 const overheadPages = 4
 
-// Stats walks all pages of the database, in one read transaction for each bucket, which takes long
-// for a large file.
+// Stats walks all pages of the database, in one read transaction for each bucket, which takes long for a large file.
 func (s *rows) Stats(ctx context.Context) (Stats, error) {
 	st := Stats{Counters: s.Counters()}
 	info, err := os.Stat(s.path)

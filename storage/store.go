@@ -114,8 +114,7 @@ type (
 	rowWriter = rowfile.Writer
 )
 
-// openDatabase opens a file, which is made if it does not exist. The caller says whether its rows have
-// checksums.
+// openDatabase opens a file, which is made if it does not exist. The caller says whether its rows have checksums.
 func openDatabase(path string, mode os.FileMode, o Options) (*database, error) {
 	d, err := rowfile.Open(path, rowfile.Options{
 		Mode: mode, ReadOnly: o.ReadOnly, NoSync: o.NoSync, MaxBytes: o.MaxBytes, MapBytes: o.MapBytes,

@@ -68,8 +68,7 @@ type TrapCount struct {
 	Samples []string // the first URLs refused, at most 3, cut to 512 bytes
 }
 
-// Traps returns what was refused of a host, ordered by reason. It returns nothing for an unknown
-// host.
+// Traps returns what was refused of a host, ordered by reason. It returns nothing for an unknown host.
 func (s *rows) Traps(host HostID) (counts []TrapCount, err error) {
 	err = s.db.View(func(tx *txn) error {
 		b := tx.Bucket(bucketTrap)

@@ -11,8 +11,7 @@ import (
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
-// Position is a position in the walk over all URLs: by host, then by ordinal. The zero value is the
-// beginning.
+// Position is a position in the walk over all URLs: by host, then by ordinal. The zero value is the beginning.
 type Position struct {
 	Host    HostID
 	Ordinal uint32

@@ -21,6 +21,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/load"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/optouts"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/quota"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/restore"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/survey"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/tally"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/visiting"
@@ -39,6 +40,7 @@ import (
 // store is what the engine needs of the storage package. Each role sees the part that it uses.
 type store interface {
 	inspect.Store
+	restore.Store
 	Commit(*storage.Batch) (storage.Result, error)
 	Seeds() ([]storage.SeedRow, error)
 	Marks(string) (map[string][]byte, error)
@@ -376,18 +378,10 @@ func (e *Engine) newFrontier(ctx context.Context, scope *frontier.Scope) (
 	if f, err = frontier.New(fo, scope, e.o.Now()); err != nil {
 		return nil, nil, err
 	}
-	err = e.store.Hosts(func(h *storage.Host) error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if err := f.Restore(h, e.o.Now()); err != nil {
-			return fmt.Errorf("host %s: %w", h.Name, err)
-		}
-		e.domainHosts.Restore(h.Name)
+	err = restore.Hosts(ctx, e.store, f, e.domainHosts, e.o.Now, func(h *storage.Host) {
 		if e.plan != nil && sweep.IsUnplanned(h) {
 			adoptions = append(adoptions, h.ID)
 		}
-		return nil
 	})
 	return f, adoptions, err
 }

@@ -205,7 +205,7 @@ func (p *page) element(i int) (e element, ok bool) {
 // are out of order or outside of the span, and pages behind that nothing needs. whole is false then, and
 // the elements are those that can be read nevertheless.
 func (w *Walk) elements(p *page, keys span) (all []element, whole bool) {
-	whole = true
+	whole, all = true, make([]element, 0, min(p.count, len(p.bytes)/elementSize))
 	wrong := func(format string, args ...any) {
 		if whole {
 			w.found(p.id, format, args...)

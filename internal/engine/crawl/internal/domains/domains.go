@@ -74,9 +74,9 @@ func (d *Hosts) Add(host string) bool {
 	return true
 }
 
-// Restore counts a host of the store, whatever its domain has.
+// Restore counts a host of the store, whatever its domain has. The caller gives it each host once.
 func (d *Hosts) Restore(host string) {
-	if d != nil && !d.isKnown(host) {
+	if d != nil {
 		d.countHost(host, maphash.String(d.seed, weburl.RegistrableDomain(host)))
 	}
 }
