@@ -298,7 +298,7 @@ func (g *gathering) collect() {
 
 // isPaused reports whether nothing may be given out at the moment.
 func (pm *permits) isPaused() bool {
-	return !pm.pausedSince.IsZero() || pm.stall.Holds(pm.o.Now()) || pm.batching.isFull() || pm.limit() != "" ||
+	return !pm.pausedSince.IsZero() || pm.stall.Holds(pm.o.Now) || pm.batching.isFull() || pm.limit() != "" ||
 		pm.hasAllPages() || !pm.isPermitted()
 }
 
@@ -307,7 +307,7 @@ func (pm *permits) limit() End {
 	if most := pm.live.Load().MaxPages; most > 0 && pm.fetchedPages() >= most {
 		return EndMaxPages
 	}
-	return pm.limits.Reached(pm.store.Counters().Bytes, pm.o.Now())
+	return pm.limits.Reached(pm.store.Counters().Bytes, pm.o.Now)
 }
 
 // fetchedPages counts the pages that are fetched, over all runs, and those in flight. Requisites do not count when they

@@ -28,7 +28,7 @@ func readings(t *testing.T, o Options, u string) (read, known int) {
 }
 
 // TestUnchangedPages: a page is not read again as long as its body, its header, the settings and the scope are the
-// same, but for every tenth visit or so. What says something about its use is always read.
+// same, but for one visit of 32 or so. What says something about its use is always read.
 func TestUnchangedPages(t *testing.T) {
 	t.Parallel()
 	virtually(t, memnet.Options{}, func(t *testing.T, network *memnet.Network) {

@@ -123,8 +123,8 @@ func (s *Stall) Why() error {
 }
 
 // Holds reports whether nothing may be given out now.
-func (s *Stall) Holds(now time.Time) bool {
-	return s.commit != nil || s.start != nil && now.Sub(s.startAt) < Again
+func (s *Stall) Holds(now func() time.Time) bool {
+	return s.commit != nil || s.start != nil && now().Sub(s.startAt) < Again
 }
 
 // CommitFailed takes note that nothing can be committed now. An error that does not pass comes back.

@@ -29,12 +29,12 @@ func NewLimits(bytes uint64, length time.Duration, now time.Time) (l Limits) {
 	return l
 }
 
-// Reached returns which limit is reached; empty: none.
-func (l *Limits) Reached(bytes uint64, now time.Time) End {
+// Reached returns which limit is reached; empty: none. It reads the clock only if there is one of time.
+func (l *Limits) Reached(bytes uint64, now func() time.Time) End {
 	switch {
 	case l.Bytes > 0 && bytes >= l.Bytes:
 		return MaxBytes
-	case !l.Until.IsZero() && !now.Before(l.Until):
+	case !l.Until.IsZero() && !now().Before(l.Until):
 		return MaxTime
 	}
 	return ""

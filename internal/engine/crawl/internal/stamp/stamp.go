@@ -22,7 +22,7 @@ const version = 1
 
 // readEvery is the part of unchanged pages that are read all the same: links that were refused then, because a budget
 // was used up or because they led to a URL that was deleted later, may be taken now.
-const readEvery = 10
+const readEvery = 32
 
 // Maker makes the stamps of pages. It is safe for concurrent use.
 type Maker struct {

@@ -2,6 +2,7 @@ package work
 
 import (
 	"context"
+	"net/http"
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/inspect"
@@ -257,6 +258,8 @@ func (rd *reading) read(ctx context.Context, res *Result, resp *fetch.Response, 
 	}
 	kind := rd.listKind(&res.Lease, res.seed, resp)
 	switch {
+	case kind == extract.NotAList && resp.Status == http.StatusNotModified: // its links are known
+		return nil
 	case kind == extract.NotAList:
 		return rd.takeLinks(ctx, res, resp, page)
 	case rd.forbidsLinks(&wishes):

@@ -19,8 +19,8 @@ func (rd *reading) compare(res *Result, o *storage.Outcome, header http.Header) 
 		CacheControl: header.Get("Cache-Control"), Expires: header.Get("Expires"), Date: header.Get("Date"),
 		Age: header.Get("Age"),
 	}.Freshness(res.Page.End)
-	if t, err := http.ParseTime(header.Get("Last-Modified")); err == nil && o.State == storage.Fetched {
-		res.Page.Modified = t
+	if at := header.Get("Last-Modified"); at != "" && o.State == storage.Fetched {
+		res.Page.Modified, _ = http.ParseTime(at) // zero if it is none
 	}
 	switch {
 	case o.Status == http.StatusNotModified:
