@@ -350,7 +350,7 @@ func (rs *results) recordOutcome(h *host, head *storage.Head, o storage.Outcome)
 // update adds the host's politeness and cursors to the batch.
 func (rs *results) update(h *host, now time.Time, requests uint32, bytes uint64) {
 	a := h.active
-	state, _ := a.polite.State(now).AppendBinary(nil) // its error is always nil
+	state, _ := a.polite.State(now).AppendBinary(make([]byte, 0, 48)) // its error is always nil
 	u := storage.HostUpdate{
 		Host: h.id, Requests: requests, Bytes: bytes, Politeness: state,
 		Cursors: make([]storage.Cursor, len(a.queues)),

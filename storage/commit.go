@@ -122,6 +122,7 @@ type hostWork struct {
 	bodies   []byte
 	payloads recentPayloads // of the host at hand
 	putDue   uint32         // of the host at hand: see HostChange.PutDue
+	recrawls uint32         // bits of the origins of the host at hand whose recrawls were moved
 	merge    []byte
 }
 
@@ -279,11 +280,12 @@ func (w *writer) applyHost(b *Batch, items []work) error {
 	w.payloads = append(w.payloads[:0], r.payloads...)
 	w.bodies = w.bodies[:0]
 	w.index = w.index[:0]
-	w.putDue = 0
+	w.putDue, w.recrawls = 0, 0
 	clear(w.copies)
 	if err := w.applyItems(r, b, items); err != nil {
 		return err
 	}
+	w.findRecrawls(r)
 	if err := w.putTraps(id); err != nil {
 		return err
 	}

@@ -137,7 +137,7 @@ func (w *hostWork) moveRecrawl(r *hostRow, d *Done, from, to uint32) error {
 			return fmt.Errorf("%w: URL %d of origin %d has no row in bucket %s", ErrCorrupt, d.Ordinal, d.Origin,
 				bucketRecrawl)
 		}
-		if err := w.recrawl.Delete(key); err != nil {
+		if err := w.recrawlCursor.Delete(); err != nil {
 			return err
 		}
 		origin.Recrawls--
@@ -148,12 +148,23 @@ func (w *hostWork) moveRecrawl(r *hostRow, d *Done, from, to uint32) error {
 		}
 		origin.Recrawls++
 	}
-	origin.NextRecrawl = 0
-	prefix := append(appendHostKey(w.key[:0], r.id), d.Origin)
-	if k, _ := w.recrawlCursor.Seek(prefix); bytes.HasPrefix(k, prefix) {
-		origin.NextRecrawl = binary.BigEndian.Uint32(k[5:])
-	}
+	w.recrawls |= 1 << d.Origin
 	return nil
+}
+
+// findRecrawls finds the earliest recrawl of each origin of the host at hand of which one was moved.
+func (w *hostWork) findRecrawls(r *hostRow) {
+	for i := range r.origins {
+		if w.recrawls&(1<<i) == 0 {
+			continue
+		}
+		r.origins[i].NextRecrawl = 0
+		prefix := append(appendHostKey(w.key[:0], r.id), uint8(i))
+		if k, _ := w.recrawlCursor.Seek(prefix); bytes.HasPrefix(k, prefix) {
+			r.origins[i].NextRecrawl = binary.BigEndian.Uint32(k[5:])
+		}
+	}
+	w.recrawls = 0
 }
 
 // recrawls reads the recrawls of a queue that are due, the earliest first.
