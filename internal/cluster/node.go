@@ -23,7 +23,7 @@ type ownership struct {
 	held    []*holding
 	byShard map[Shard]*holding
 	claims  int  // claims in flight
-	dirty   bool // all shards are reviewed at the next pass
+	dirty   bool // all shards are reconciled at the next pass
 	lastID  uint64
 	out     []Action
 }
@@ -102,7 +102,7 @@ func (n *Node) updatePaused(now Instant) {
 	n.self.paused = paused
 }
 
-// pass reviews all shards that may need something of this node. Those of other live members do not.
+// pass reconciles all shards that may need something of this node. Those of other live members do not.
 func (n *Node) pass(now Instant) {
 	n.dirty, n.nextPass = false, now.Add(passEvery)
 	n.members.updateLive(n.o.Node)
@@ -114,11 +114,11 @@ func (n *Node) pass(now Instant) {
 			continue
 		}
 		if v.isHeld || v.isFree() {
-			n.review(now, Shard(s))
+			n.reconcile(now, Shard(s))
 			continue
 		}
 		if r := n.members.all[v.owner]; r.silent || r.isOver(v.born) {
-			n.review(now, Shard(s))
+			n.reconcile(now, Shard(s))
 		}
 	}
 }

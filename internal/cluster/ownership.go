@@ -73,9 +73,9 @@ func (n *ownership) isMine(v *epochView) bool {
 	return !v.isFree() && v.owner == n.own && v.born == n.self.born
 }
 
-// review does for a shard what its epoch, its engine and the members demand. It is called after
+// reconcile does for a shard what its epoch, its engine and the members demand. It is called after
 // each change of one of them.
-func (n *ownership) review(now Instant, s Shard) {
+func (n *ownership) reconcile(now Instant, s Shard) {
 	if n.self.born == 0 {
 		return
 	}
@@ -190,7 +190,7 @@ func (n *Node) EngineStopped(now Instant, s Shard) {
 		return
 	}
 	h.engine = stopped // the granter answers no more, and stays as it is for the release
-	n.review(now, s)
+	n.reconcile(now, s)
 }
 
 // LogRefused reports that the log of a shard has refused a message that was fenced by an epoch. The
@@ -226,9 +226,9 @@ func (n *Node) EpochSeen(now Instant, s Shard, seq Sequence, e Epoch) {
 		if e.Fault != nil && e.Owner == n.Member() {
 			h.fault, h.faults = nil, e.Fault.Times
 		}
-		n.review(now, s)
+		n.reconcile(now, s)
 	} else if v.released || v.owner == n.own {
-		n.review(now, s)
+		n.reconcile(now, s)
 	}
 }
 
@@ -282,7 +282,7 @@ func (n *Node) tickHolding(now Instant, h *holding) {
 		n.out = append(n.out, ReadEpoch{h.shard})
 	}
 	if h.engine == stopped {
-		n.review(now, h.shard)
+		n.reconcile(now, h.shard)
 	}
 	if g := n.granterOf(h.shard); g != nil && (h.engine != stopped || n.isQuarantined(h.shard)) {
 		n.tickGranter(now, h, g)

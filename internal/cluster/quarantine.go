@@ -39,7 +39,7 @@ func (n *Node) RetryFaults(now Instant) {
 	for s := range n.epochs {
 		if v := &n.epochs[s]; v.fault != nil && n.isMine(v) {
 			v.seen = now.Add(-n.o.pause(maxFaults))
-			n.review(now, Shard(s))
+			n.reconcile(now, Shard(s))
 		}
 	}
 }

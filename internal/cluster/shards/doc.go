@@ -31,7 +31,7 @@
 // the limits of the host, and judged where it belongs (robotsRequests). The query is sent again until it is
 // answered, so it outlives the owner (owners).
 //
-// With MaxPages a register divides the pages among the shards (allotment, pageBlocks), and with a recrawl
+// With MaxPages a register divides the pages among the shards (pageQuota, pageBlocks), and with a recrawl
 // budget another one divides that (recrawlBudget).
 //
 // With ExitWhenDone, or when MaxPages is reached, the crawl is over when all shards are at rest and have
@@ -50,7 +50,7 @@
 // nodes that have them keep them. So hosts of a shard that moves may wait for that long.
 //
 // Requests and received bytes a second are limited for all nodes together: each has its part by its
-// weight (part). A node that joins others uses nothing of these limits for a TTL.
+// weight (nodeShare). A node that joins others uses nothing of these limits for a TTL.
 //
 // # Goroutines
 //

@@ -19,7 +19,7 @@ type common struct {
 	shared   *crawl.Shared
 	scope    *scope
 	owners   *owners
-	maxPages *allotment     // nil: there is no limit
+	maxPages *pageQuota     // nil: there is no limit
 	recrawls *recrawlBudget // nil: there is no limit
 	trust    *membership.Trust
 	observer crawl.Observer // of all engines; nil: nobody

@@ -80,7 +80,7 @@ func (n *Node) open(ctx context.Context, log *slog.Logger) (err error) {
 	}
 	e.trust = n.member.Trust()
 	if e.o.Crawl.MaxPages > 0 {
-		e.maxPages = newAllotment(e.streams.Register("pages"), e.o.Cluster.Shards, log)
+		e.maxPages = newPageQuota(e.streams.Register("pages"), e.o.Cluster.Shards, log)
 	}
 	if c := e.o.Crawl.Recrawl; c != nil && c.Budget > 0 {
 		e.recrawls = newRecrawlBudget(e.streams.Register("recrawls"), c.Budget, e.o.Cluster.Shards, log)

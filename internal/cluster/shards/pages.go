@@ -9,7 +9,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 )
 
-// crawl.max_pages is an allotment: the part of a shard is how many pages may be fetched there in all. The
+// crawl.max_pages is a quota of all shards: the part of a shard is how many pages may be fetched there in all. The
 // owner takes a block at a time, and gives back what it does not need. What is used of a part stands in the
 // log of the shard, so a new owner goes on with the rest.
 
@@ -27,7 +27,7 @@ func blockOf(left uint64, shards int) uint64 {
 
 // pageBlocks are those of the engine of a shard: it implements crawl.Pages.
 type pageBlocks struct {
-	all      *allotment
+	all      *pageQuota
 	most     uint64
 	shard    cluster.Shard
 	mayWrite func() error // whether this node still owns the shard
@@ -37,7 +37,7 @@ type pageBlocks struct {
 	releases chan uint64   // holds the newest
 }
 
-func newPageBlocks(all *allotment, most uint64, s cluster.Shard, mayWrite func() error) *pageBlocks {
+func newPageBlocks(all *pageQuota, most uint64, s cluster.Shard, mayWrite func() error) *pageBlocks {
 	return &pageBlocks{
 		all: all, most: most, shard: s, mayWrite: mayWrite, wants: make(chan struct{}, 1),
 		releases: make(chan uint64, 1),
@@ -101,7 +101,7 @@ func (p *pageBlocks) run(ctx context.Context, e *crawl.Engine) {
 // reserve takes a block, or what the part has beyond what may be used: this owner's predecessor has left it, or a write
 // had no answer. It returns false if there is none.
 func (p *pageBlocks) reserve(ctx context.Context, fetched uint64) bool {
-	part, err := p.all.allot(ctx, p.shard, p.mayWrite, func(all parts) (uint64, error) {
+	part, err := p.all.assign(ctx, p.shard, p.mayWrite, func(all parts) (uint64, error) {
 		part := max(all[p.shard], fetched)
 		if part > max(p.allowed.Load(), fetched) {
 			return part, nil
@@ -125,7 +125,7 @@ func (p *pageBlocks) returnUnused(ctx context.Context, fetched uint64) error {
 	if p.allowed.Load() > fetched {
 		return nil
 	}
-	_, err := p.all.allot(ctx, p.shard, p.mayWrite, func(all parts) (uint64, error) {
+	_, err := p.all.assign(ctx, p.shard, p.mayWrite, func(all parts) (uint64, error) {
 		if all[p.shard] <= fetched {
 			return 0, errUnchanged
 		}

@@ -46,8 +46,8 @@ type dispatcherStore interface {
 //	lender      lends URLs to fetchers outside of the process
 type dispatcher struct {
 	lender
-	results <-chan ending // holds two of each worker
-	timer   *time.Timer   // rings when the next thing is due
+	results <-chan workerEvent // holds two of each worker
+	timer   *time.Timer        // rings when the next thing is due
 }
 
 // gathering is what takes over from the frontier, and the frontier itself.
@@ -213,7 +213,7 @@ func (d *dispatcher) finish() error {
 }
 
 // takeResults takes a result, and others that are there too.
-func (d *dispatcher) takeResults(e ending) {
+func (d *dispatcher) takeResults(e workerEvent) {
 	for range maxGroup {
 		e.apply(d)
 		select {

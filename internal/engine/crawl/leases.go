@@ -90,7 +90,7 @@ func (f *flights) completedOffset(end uint64) uint64 {
 
 // slowRequests is what tells requests that bring next to nothing.
 type slowRequests interface {
-	IsSlow(p *fetch.Progress, lasts, patience time.Duration) bool
+	IsSlow(p *fetch.Progress, lasts, stallTime time.Duration) bool
 }
 
 // breakOffStalled breaks off requests that bring next to nothing while other hosts wait for a worker, and may get one.
@@ -175,8 +175,8 @@ func (oc *outcomes) depart(now time.Time) bool {
 	return true
 }
 
-// ending is what the dispatcher gets of a worker: the end of a lease, or before it that of its request alone.
-type ending interface{ apply(*dispatcher) }
+// workerEvent is what the dispatcher gets of a worker: the end of a lease, or before it that of its request alone.
+type workerEvent interface{ apply(*dispatcher) }
 
 // completion is the end of a lease.
 type completion struct{ of *work.Result }

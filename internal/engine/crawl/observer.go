@@ -46,7 +46,7 @@ func (e *Engine) Observe(o Observer) { e.observer = o }
 type workers struct {
 	*work.Worker
 	leases  <-chan *work.Result
-	results chan<- ending
+	results chan<- workerEvent
 }
 
 // run does the work of one lease after the other until there are no more.
@@ -65,7 +65,7 @@ func (w *workers) lookUp(l *lookup) {
 
 // newWorkers returns the workers of a run.
 func (e *Engine) newWorkers(
-	m *mailbox, leases <-chan *work.Result, results chan<- ending, stalls chan<- error,
+	m *mailbox, leases <-chan *work.Result, results chan<- workerEvent, stalls chan<- error,
 ) *workers {
 	o := &work.Options{
 		Now: e.o.Now, URLs: e.o.URLs, Traps: e.o.Traps, Frontier: e.o.Frontier, Fetch: e.o.Fetch, Extract: e.o.Extract,

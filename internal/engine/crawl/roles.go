@@ -29,7 +29,7 @@ type roles struct {
 
 // newRoles makes the roles and wires them to each other.
 func (e *Engine) newRoles(f *frontier.Frontier, forgiven load.Forgiveness) (*dispatcher, *roles) {
-	leases, results := make(chan *work.Result), make(chan ending, 2*e.o.Workers)
+	leases, results := make(chan *work.Result), make(chan workerEvent, 2*e.o.Workers)
 	batches, committed := make(chan *batch), make(chan *batch, 1)
 	requests, loads := make(chan []frontier.LoadRequest), make(chan *load.Result, 1)
 	sweeps, steps := make(chan *sweep.Sweep), make(chan *sweep.Step)

@@ -147,7 +147,7 @@ func (w *work) steps(ctx context.Context) error {
 	if err := w.j.save(); err != nil {
 		return err
 	}
-	return w.each(ctx, w.others, w.leftovers, w.finishOutput, w.output, w.requests, w.crashes, w.spool, w.ledger,
+	return w.each(ctx, w.others, w.temporaryFiles, w.finishOutput, w.output, w.requests, w.crashes, w.spool, w.ledger,
 		w.database, w.backup, w.tombstones, w.mentions, func(context.Context) error { return w.j.remove() })
 }
 
@@ -198,8 +198,8 @@ func (w *work) backup(context.Context) error {
 	return os.RemoveAll(filepath.Join(w.o.Crawl.DataDir, crawl.BackupDir))
 }
 
-// leftovers removes files that no process will ever read, because the one that made them has ended.
-func (w *work) leftovers(context.Context) error {
+// temporaryFiles removes files that no process will ever read, because the one that made them has ended.
+func (w *work) temporaryFiles(context.Context) error {
 	if err := storage.RemoveLeftovers(w.j.dir); err != nil {
 		return err
 	}

@@ -2,7 +2,7 @@
 // and following, its title and language, and the fields that rules define.
 //
 // [HTML] decodes a body to UTF-8 only if that is necessary (charset.go) and builds a tree from its
-// tokens (tree.go, construct.go, foreign.go, traits.go). The tree contains only what links need, or
+// tokens (tree.go, starttag.go, foreign.go, traits.go). The tree contains only what links need, or
 // everything. goquery selects the elements with links and directives (select.go), and a collector
 // resolves the references (collect.go). A walk over the tree gathers the text (walk.go, prose.go).
 // A rule (rules.go, selector.go) leaves out links and parts, and takes fields.

@@ -30,7 +30,7 @@ type Rule struct {
 	hosts   []string
 	pattern *regexp.Regexp
 
-	parts         []part
+	parts         []compound
 	links, ignore partSet // links: 0: links count everywhere
 	fields        []field
 }

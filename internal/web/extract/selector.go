@@ -27,11 +27,11 @@ const (
 // partSet is a set of the parts of a rule's selectors, by their index.
 type partSet uint64
 
-// part is the demand of a selector on one element: "main > a[href]" has two parts. The selectors of
+// compound is the part of a selector that is about one element: "main > a[href]" has two. The selectors of
 // a rule are matched together, in one pass over the document, in which each part is tried once on
 // each element. cascadia would try an element on each of its ancestors for each space in a
 // selector.
-type part struct {
+type compound struct {
 	matcher    cascadia.Sel
 	combinator byte    // its relation to the part before it: ' ', '>', '+' or '~'; 0: it is the first
 	before     partSet // the part before it
@@ -39,7 +39,7 @@ type part struct {
 
 // compiler makes parts of selectors.
 type compiler struct {
-	parts []part
+	parts []compound
 	count int // of the parts, including those in :not()
 }
 
@@ -77,7 +77,7 @@ func (c *compiler) compileOne(s *scanner) (last partSet, err error) {
 		if c.count += 1 + strings.Count(text, ":not(") + strings.Count(text, ","); c.count > maxParts {
 			return 0, fmt.Errorf("the selectors of the rule have more than %d parts together", maxParts)
 		}
-		c.parts = append(c.parts, part{matcher: matcher, combinator: combinator, before: last})
+		c.parts = append(c.parts, compound{matcher: matcher, combinator: combinator, before: last})
 		last = 1 << (len(c.parts) - 1)
 		if combinator = s.combinator(); combinator == 0 {
 			return last, nil
@@ -193,7 +193,7 @@ type surroundings struct {
 }
 
 // allow returns the parts whose predecessor matches.
-func (s *surroundings) allow(p *part) bool {
+func (s *surroundings) allow(p *compound) bool {
 	switch p.combinator {
 	case 0:
 		return true
@@ -208,7 +208,7 @@ func (s *surroundings) allow(p *part) bool {
 }
 
 // match returns the parts that an element matches, and how many bytes were compared for that.
-func match(parts []part, n *html.Node, around *surroundings) (matched partSet, work int) {
+func match(parts []compound, n *html.Node, around *surroundings) (matched partSet, work int) {
 	size := elementWork
 	for i := range n.Attr {
 		size += len(n.Attr[i].Key) + len(n.Attr[i].Val)

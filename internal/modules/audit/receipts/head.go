@@ -26,13 +26,13 @@ const FileName = "receipts.jsonl"
 
 // head is what is signed.
 type head struct {
-	At       time.Time `json:"at"`
-	Previous string    `json:"previous"` // digest of the head before, as it stands in its line; empty: there is none
-	Parts    []part    `json:"parts"`    // what was written since then
+	At       time.Time   `json:"at"`
+	Previous string      `json:"previous"` // digest of the head before, as it stands in its line; empty: there is none
+	Parts    []fileRange `json:"parts"`    // what was written since then
 }
 
-// part is a piece of a file of the log.
-type part struct {
+// fileRange is a piece of a file of the log.
+type fileRange struct {
 	File   int    `json:"file"` // its serial number
 	From   int64  `json:"from"` // offsets in bytes
 	To     int64  `json:"to"`
@@ -173,18 +173,18 @@ func eachLine(name string, do func(number int, text []byte) error) error {
 }
 
 // fresh returns the parts of the log behind a head.
-func fresh(dir string, last head) ([]part, error) {
+func fresh(dir string, last head) ([]fileRange, error) {
 	files, err := requestlog.Files(dir)
 	if err != nil {
 		return nil, err
 	}
-	var end part
+	var end fileRange
 	if n := len(last.Parts); n > 0 {
 		end = last.Parts[n-1]
 	}
-	var parts []part
+	var parts []fileRange
 	for _, f := range files {
-		p := part{File: f.Serial}
+		p := fileRange{File: f.Serial}
 		switch {
 		case f.Serial < end.File:
 			continue

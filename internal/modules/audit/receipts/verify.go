@@ -80,9 +80,9 @@ type verifier struct {
 	paths    []string
 	report   Report
 	previous string          // digest of the last head
-	end      part            // the last part
+	end      fileRange       // the last part
 	covered  map[int]int64   // bytes of each file that heads cover
-	gone     []part          // parts of files that are not there
+	gone     []fileRange     // parts of files that are not there
 	heads    map[string]bool // digests of all heads
 }
 
@@ -120,7 +120,7 @@ func (v *verifier) head(name string, number int, text []byte) error {
 	v.previous = digestOf(l.Head)
 	v.heads[v.previous] = true
 	for _, p := range h.Parts {
-		if err := v.part(p, h.At); err != nil {
+		if err := v.fileRange(p, h.At); err != nil {
 			return err
 		}
 	}
@@ -131,8 +131,8 @@ func (v *verifier) head(name string, number int, text []byte) error {
 	return nil
 }
 
-// part compares a part of the log with its digest.
-func (v *verifier) part(p part, signed time.Time) error {
+// fileRange compares a part of the log with its digest.
+func (v *verifier) fileRange(p fileRange, signed time.Time) error {
 	from := int64(0)
 	if p.File == v.end.File {
 		from = v.end.To

@@ -12,12 +12,12 @@ import (
 	"github.com/amble-crawler/amble/internal/records/wire"
 )
 
-// An allotment divides a number among the shards: a register has the part of each, and only the owner of a
+// A quota divides a number among the shards: a register has the part of each, and only the owner of a
 // shard changes its part. A write is conditional on the register as the writer knows it, so the sum is never
 // beyond the number, whoever dies in between. What an owner knows of its part counts when it has written it.
 
-// allotmentVersion is the version of the register.
-const allotmentVersion = 1
+// pageQuotaVersion is the version of the register.
+const pageQuotaVersion = 1
 
 // parts are the parts of shards that have one.
 type parts map[cluster.Shard]uint64
@@ -32,7 +32,7 @@ func (p parts) sum() (sum uint64) {
 // encode encodes the parts: the version, their number, and the shard and the part of each, in the order of
 // the shards.
 func (p parts) encode() []byte {
-	b := binary.AppendUvarint([]byte{allotmentVersion}, uint64(len(p)))
+	b := binary.AppendUvarint([]byte{pageQuotaVersion}, uint64(len(p)))
 	for _, s := range slices.Sorted(maps.Keys(p)) {
 		b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(s)), p[s])
 	}
@@ -49,8 +49,8 @@ func decodeParts(b []byte, shards int) (parts, error) {
 		return p, nil
 	}
 	d := wire.NewDecoder(b)
-	if version := d.Byte(); version != allotmentVersion {
-		return nil, fmt.Errorf("its version is %d, not %d: use the same amble on all nodes", version, allotmentVersion)
+	if version := d.Byte(); version != pageQuotaVersion {
+		return nil, fmt.Errorf("its version is %d, not %d: use the same amble on all nodes", version, pageQuotaVersion)
 	}
 	last := -1
 	for n := d.UvarintMax(uint64(shards)); n > 0 && d.OK(); n-- {
@@ -62,24 +62,24 @@ func decodeParts(b []byte, shards int) (parts, error) {
 	return p, d.End()
 }
 
-// allotment is the register as this node knows it. It may be used concurrently.
-type allotment struct {
+// pageQuota is the register as this node knows it. It may be used concurrently.
+type pageQuota struct {
 	followed[parts]
 	shards int
 }
 
-func newAllotment(register register, shards int, log *slog.Logger) *allotment {
-	return &allotment{followed[parts]{
+func newPageQuota(register register, shards int, log *slog.Logger) *pageQuota {
+	return &pageQuota{followed[parts]{
 		name: "what is divided among the shards", log: log, register: register, encode: parts.encode,
 		decode: func(b []byte) (parts, error) { return decodeParts(b, shards) },
 		newest: make(parts), changed: make(chan struct{}),
 	}, shards}
 }
 
-// allot changes the part of a shard: next returns it, given all parts as they are. The errors are those of next
+// assign changes the part of a shard: next returns it, given all parts as they are. The errors are those of next
 // and mayWrite, which is checked after each read: what is read while it is true cannot be replaced by another
 // owner and written by this one.
-func (a *allotment) allot(ctx context.Context, s cluster.Shard, mayWrite func() error,
+func (a *pageQuota) assign(ctx context.Context, s cluster.Shard, mayWrite func() error,
 	next func(parts) (uint64, error)) (part uint64, err error) {
 	_, err = a.change(ctx, func(all parts) (parts, error) {
 		err := mayWrite()

@@ -88,7 +88,7 @@ func testPageBlocks(t *testing.T, seed uint64) {
 	owner := func(s int) *pageBlocks {
 		ok := true
 		trusted = append(trusted, &ok)
-		return newPageBlocks(newAllotment(r, n, nil), most, cluster.Shard(s), func() error {
+		return newPageBlocks(newPageQuota(r, n, nil), most, cluster.Shard(s), func() error {
 			if !ok {
 				return membership.ErrNotTrusted
 			}

@@ -12,7 +12,7 @@ import (
 
 // TestPart: the part of a node goes down at once, and up when it has been possible for a TTL.
 func TestPart(t *testing.T) {
-	var p part
+	var p nodeShare
 	for _, step := range []struct {
 		at          time.Duration
 		share, want float64
@@ -35,7 +35,7 @@ func TestPart(t *testing.T) {
 		assert.Equal(t, p.update(step.share, step.alone, step.at*time.Second, 10*time.Second), step.want, "at", step.at,
 			"s")
 	}
-	p = part{}
+	p = nodeShare{}
 	assert.True(t, p.update(0.5, false, 0, 10*time.Second) == 0 &&
 		p.update(0.5, false, 10*time.Second, 10*time.Second) == 0.5, "a node that joins others waits for a TTL")
 	share, alone, ok := shareOf(membership.Status{Node: "b", Joined: true, Members: []membership.MemberStatus{

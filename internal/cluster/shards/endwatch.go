@@ -54,8 +54,8 @@ func decodeRest(d *wire.Decoder) (r rest, err error) {
 	return r, d.End()
 }
 
-// ending finds out when the crawl is over, and tells all nodes.
-type ending struct {
+// endWatch finds out when the crawl is over, and tells all nodes.
+type endWatch struct {
 	census
 	o       *Options
 	log     *slog.Logger
@@ -83,7 +83,7 @@ const (
 )
 
 // run decides for as long as this node owns the decider, until the context ends.
-func (e *ending) run(ctx context.Context) {
+func (e *endWatch) run(ctx context.Context) {
 	ticker := time.NewTicker(e.o.EndEvery)
 	defer ticker.Stop()
 	for {
@@ -190,7 +190,7 @@ func (o *owners) restOf(ctx context.Context, s cluster.Shard, closed bool) (rest
 }
 
 // subject is where the nodes learn that the crawl is over.
-func (e *ending) subject() string { return e.o.Names.Subject("end") }
+func (e *endWatch) subject() string { return e.o.Names.Subject("end") }
 
 // appendEnd appends the message that the crawl is over: the version, the number of shards and their epochs.
 func appendEnd(b []byte, epochs []uint64) []byte {
@@ -219,7 +219,7 @@ func decodeEnd(b []byte, shards int) (epochs []uint64, err error) {
 const maxEnds = 16
 
 // wait waits until the crawl is over. The error is that of the context, or of the connection.
-func (e *ending) wait(ctx context.Context) error {
+func (e *endWatch) wait(ctx context.Context) error {
 	ended := make(chan *nats.Msg, maxEnds)
 	sub, err := e.nc.ChanSubscribe(e.subject(), ended)
 	if err != nil {
@@ -263,7 +263,7 @@ func (n *Node) leaveAtEnd(ctx context.Context, left *outputLeft) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	all := n.engines
-	e := &ending{
+	e := &endWatch{
 		census: census{shards: all.o.Cluster.Shards, mark: all.streams.Mark, rest: all.owners.restOf,
 			mayBeClosed: true},
 		o: all.o, log: all.log, nc: n.nc, engines: all,

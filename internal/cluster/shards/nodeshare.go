@@ -7,11 +7,11 @@ import (
 	"github.com/amble-crawler/amble/internal/cluster/membership"
 )
 
-// part is what this node has of the limits of requests and of bytes a second, which are those of the
+// nodeShare is what this node has of the limits of requests and of bytes a second, which are those of the
 // cluster: its share of the weights of the members. It goes down at once, and up only when it would have
 // been more for a TTL, so that the other nodes have seen the same. A node that joins others begins with
 // nothing.
-type part struct {
+type nodeShare struct {
 	now   float64
 	next  float64       // what it will be; not more than now: nothing is planned
 	since time.Duration // for which next has been possible
@@ -25,7 +25,7 @@ func (n *Node) follow(ctx context.Context) {
 	ticker := time.NewTicker(partEvery)
 	defer ticker.Stop()
 	o := n.engines.o
-	var p part
+	var p nodeShare
 	n.engines.shared.SetPart(p.now)
 	for {
 		if share, alone, ok := shareOf(n.Status()); ok {
@@ -57,7 +57,7 @@ func shareOf(s membership.Status) (share float64, alone, ok bool) {
 }
 
 // update returns the part at a time of the clock. A node that is alone from the start takes all.
-func (p *part) update(share float64, alone bool, now, ttl time.Duration) float64 {
+func (p *nodeShare) update(share float64, alone bool, now, ttl time.Duration) float64 {
 	switch {
 	case share <= p.now || p.now == 0 && alone && p.next == 0:
 		p.now, p.next = share, share
