@@ -7,9 +7,10 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
+	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,7 +23,6 @@ import (
 
 	"github.com/amble-crawler/amble/internal/testing/browser"
 	"github.com/amble-crawler/amble/internal/testing/must"
-	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
 
@@ -86,6 +86,54 @@ func (o *operated) kill(b *browser.Tab) {
 	b.Wait(`document.querySelector("#state").textContent === "running" && document.querySelector("#notice").hidden`)
 }
 
+// cutOff sends a change of many seeds, and kills the process before anybody has read the answer. The change is whole
+// then, or not there, and giving it again makes it whole.
+func (o *operated) cutOff(b *browser.Tab, tag string, after time.Duration) {
+	o.t.Helper()
+	var list strings.Builder
+	for i := range cutSeeds {
+		fmt.Fprintln(&list, o.web.URL("good-2.test", fmt.Sprintf("/page-%d", i))+" tags="+tag)
+	}
+	conn := must.Get(net.Dial("tcp", o.address))(o.t)
+	q := must.Get(http.NewRequest(http.MethodPost, "http://"+o.address+"/api/v1/seeds",
+		strings.NewReader(list.String())))(o.t)
+	q.Header.Set("Content-Type", "text/plain")
+	must.Do(o.t, q.Write(conn))
+	time.Sleep(after)
+	o.kill(b)
+	_ = conn.Close() // the process at its other end is gone
+	tagged := func() (n int) {
+		for _, line := range bytes.Split(o.get("/api/v1/seeds"), []byte("\n")) {
+			if bytes.Contains(line, []byte(`"tags":["`+tag+`"]`)) {
+				n++
+			}
+		}
+		return n
+	}
+	n := tagged()
+	if n != 0 && n != cutSeeds {
+		o.t.Errorf("%d of %d seeds are there after a kill in the middle", n, cutSeeds)
+	}
+	resp := must.Get(http.Post("http://"+o.address+"/api/v1/seeds", "text/plain",
+		strings.NewReader(list.String())))(o.t)
+	must.Do(o.t, resp.Body.Close())
+	if again := tagged(); resp.StatusCode != http.StatusOK || again != cutSeeds {
+		o.t.Errorf("given again: %s, and %d of %d seeds are there", resp.Status, again, cutSeeds)
+	}
+	o.t.Logf("killed %v after a change was sent: %d of its %d seeds were there", after, n, cutSeeds)
+}
+
+// cutSeeds is how many seeds cutOff adds.
+const cutSeeds = 200
+
+// get returns what the API answers.
+func (o *operated) get(path string) []byte {
+	o.t.Helper()
+	resp := must.Get(http.Get("http://" + o.address + path))(o.t)
+	defer resp.Body.Close()
+	return must.Get(io.ReadAll(resp.Body))(o.t)
+}
+
 // linkedPages returns how many pages the first page of each host links to.
 func linkedPages() map[string]int {
 	return map[string]int{"good-1.test": 150, "good-2.test": 200, "slow.test": 20, "lost.test": 12, "late.test": 15,
@@ -142,7 +190,8 @@ func names(b *browser.Tab) string {
 
 // TestRealOperator is an hour of an operator who has a browser and no terminal: he makes sense of the crawl, names
 // every blocked host, adds a site, raises a delay, retries what failed, exports CSV and ends it. The process is killed
-// after each step. What the web has seen and what was written say whether anything was lost.
+// after each step, and in the middle of a change. What the web has seen and what was written say whether anything was
+// lost.
 func TestRealOperator(t *testing.T) {
 	b := browser.Open(t)
 	o := startOperated(t)
@@ -181,8 +230,9 @@ func TestRealOperator(t *testing.T) {
 	raised := time.Now()
 	o.kill(b)
 
-	o.repaired.Store(true)
 	show("urls/state=failed", `document.querySelector("caption")?.textContent === "12 of 12"`)
+	o.checkFailed(b.Download("a.button"))
+	o.repaired.Store(true)
 	b.Press("Retry these")
 	b.Wait(`/^12 of [0-9,]+ inspected URLs were put back$/.test(document.querySelector("#notice").innerText)`)
 	o.kill(b)
@@ -191,6 +241,10 @@ func TestRealOperator(t *testing.T) {
 	o.kill(b)
 	show("urls/state=fetched", `document.querySelector("a.button")`)
 	o.checkCSV(b.Download("a.button"))
+	o.kill(b)
+	for i, after := range []time.Duration{0, 20 * time.Millisecond, 300 * time.Millisecond} {
+		o.cutOff(b, fmt.Sprintf("cut-%d", i), after)
+	}
 
 	show("", `document.querySelector("#state").textContent === "running"`)
 	b.Press("Stop")
@@ -227,20 +281,51 @@ func (o *operated) await() {
 	}
 }
 
-// checkCSV holds the exported file against what can be had.
-func (o *operated) checkCSV(content []byte) {
+// rows reads CSV: the cells of each row by their columns.
+func (o *operated) rows(content []byte) (all []map[string]string) {
 	o.t.Helper()
 	rows, err := csv.NewReader(bytes.NewReader(content)).ReadAll()
 	if err != nil || len(rows) == 0 {
 		o.t.Fatalf("the CSV: %v\n%.500s", err, content)
 	}
-	column := slices.Index(rows[0], "url")
-	missing := maps.Clone(o.wanted)
 	for _, row := range rows[1:] {
-		if !missing[row[column]] {
-			o.t.Errorf("the CSV has %s, which cannot be had or is there twice", row[column])
+		cells := make(map[string]string)
+		for i, cell := range row {
+			cells[rows[0][i]] = cell
 		}
-		delete(missing, row[column])
+		all = append(all, cells)
+	}
+	return all
+}
+
+// checkFailed holds the exported list of what failed against what the web refused.
+func (o *operated) checkFailed(content []byte) {
+	o.t.Helper()
+	missing := make(map[string]bool)
+	for i := range linkedPages()["lost.test"] {
+		missing[o.web.URL("lost.test", fmt.Sprintf("/page-%d", i))] = true
+	}
+	for _, row := range o.rows(content) {
+		if !missing[row["url"]] || row["state"] != "failed" || row["status"] != "404" ||
+			row["via"] != o.web.URL("lost.test", "/") {
+			o.t.Errorf("the CSV of what failed has %v", row)
+		}
+		delete(missing, row["url"])
+	}
+	if len(missing) > 0 {
+		o.t.Errorf("the CSV of what failed lacks %v", slices.Collect(maps.Keys(missing)))
+	}
+}
+
+// checkCSV holds the exported file against what can be had.
+func (o *operated) checkCSV(content []byte) {
+	o.t.Helper()
+	missing := maps.Clone(o.wanted)
+	for _, row := range o.rows(content) {
+		if !missing[row["url"]] {
+			o.t.Errorf("the CSV has %s, which cannot be had or is there twice", row["url"])
+		}
+		delete(missing, row["url"])
 	}
 	if len(missing) > 0 {
 		o.t.Errorf("the CSV lacks %v", slices.Collect(maps.Keys(missing)))
@@ -291,9 +376,16 @@ func (o *operated) lines() map[string]int {
 	for _, file := range files {
 		content := must.Get(os.ReadFile(file))(o.t)
 		for text := range bytes.Lines(content) {
-			var l line
+			var l struct {
+				line
+				Tags []string
+			}
 			if err := json.Unmarshal(text, &l); err != nil {
 				o.t.Fatalf("%s: not a line of JSON: %q (%v)", file, text, err)
+			}
+			isLate := strings.HasPrefix(l.URL, o.web.URL("late.test", "/"))
+			if isLate != slices.Contains(l.Tags, "late") {
+				o.t.Errorf("%s has the tags %v", l.URL, l.Tags)
 			}
 			if l.Status == http.StatusOK {
 				lines[l.URL]++
@@ -301,30 +393,4 @@ func (o *operated) lines() map[string]int {
 		}
 	}
 	return lines
-}
-
-// TestRealDashboard: axe-core finds nothing in any page of the dashboard, on a phone in the dark and on a desk in the
-// light.
-func TestRealDashboard(t *testing.T) {
-	axe := must.Get(os.ReadFile(filepath.Join(testkit.Packages(t.Context(), t, testkit.Axe), "node_modules",
-		testkit.AxeScript)))(t)
-	b := browser.Open(t)
-	o := startOperated(t)
-	b.Show("http://"+o.address+"/", 1400, false, `document.querySelectorAll(".attention li").length > 3`)
-	for _, page := range []string{"", "hosts", "hosts/wall.test", "hosts/closed.test", "urls", "urls/state=failed",
-		"seeds", "fetches", "optouts", "find/good", "url/" + url.QueryEscape(o.web.URL("wall.test", "/page-1"))} {
-		for _, width := range []int64{390, 1400} {
-			dark := width == 390
-			b.Show("http://"+o.address+"/#/"+page, width, dark,
-				`document.querySelector("main").dataset.page === "#/`+page+`"`)
-			if found := b.Judge(string(axe)); found != "" {
-				t.Errorf("%q at %d px, dark %v: %s", page, width, dark, found)
-			}
-		}
-	}
-	b.Press("Fetch now") // of the last page, which a wall refuses
-	b.Wait(`document.querySelector(".panel")?.innerText.startsWith("Fetched now")`)
-	if found := b.Judge(string(axe)); found != "" {
-		t.Errorf("of what was fetched now: %s", found)
-	}
 }

@@ -115,6 +115,12 @@ func TestDashboard(t *testing.T) {
 	names := b.Text(`[...document.querySelectorAll("tbody a[href^='#/hosts/']")].map((a) => a.textContent).join()`)
 	assert.Equal(t, names, "site-1.test,site-10.test,site-11.test", "the hosts with site-1 in their names")
 	b.Wait(`document.querySelectorAll("tbody a[href^='#/url/']").length === 50`)
+	b.Show(c.url+"/#/find/nowhere", 1280, false, `document.querySelectorAll("h2").length === 2`)
+	b.Wait(`[...document.querySelectorAll(".list p.quiet")].map((x) => x.textContent).join() === "none,none"`)
+	// what a status counts needs attention, also when it stands in no list
+	b.Text(`import("/attention.js").then((m) => { const a = m.attention({ signal: null, fail() {} });` +
+		`a.status({ hosts: 10000, host_states: { failing: 1 }, urls: {} }); window.wanting = a.node; }) && ""`)
+	b.Wait(`window.wanting?.textContent.includes("1 hostfailing: they wait after failures")`)
 	b.Show(c.url+"/#/url/"+"http%3A%2F%2Fsite-3.test%3A"+c.port(t)+"%2Fprivate", 1280, false,
 		`document.body.innerText.includes("not allowed") && document.body.innerText.includes("Disallow: /private")`)
 	b.Show(c.url+"/#/url/http%3A%2F%2Fnowhere.test%2F", 1280, false,
@@ -179,7 +185,7 @@ func TestDashboardControls(t *testing.T) {
 	b.Wait(`![...document.querySelectorAll("main button")].some((x) => x.textContent === "Resume")`)
 	// Enter in the untouched dialog changes nothing: what is in force, a backoff too, is no proposal
 	b.Text(`[...document.querySelectorAll("main button")].find((x) => x.textContent === "Set delay").click() ?? ""`)
-	b.Wait(`document.querySelector("#dialog small").textContent.startsWith("In force now: 200 ms")`)
+	b.Wait(`document.querySelector("#dialog small").textContent.startsWith("In force now: 200\u00a0ms")`)
 	b.Text(`document.querySelector("#dialog button[value=yes]").click() ?? ""`)
 	const state = `document.querySelector("#dialog").open + ":" + document.querySelector("#dialog input").value`
 	assert.Equal(t, b.Text(state), "true:", "after Enter in the untouched dialog")

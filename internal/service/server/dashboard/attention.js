@@ -4,9 +4,9 @@ import { alarms } from "./alarms.js";
 import { get, query } from "./client.js";
 import { count, el, quiet, refill } from "./dom.js";
 
-const lookEvery = 5; // statuses between two counts of hosts
+const lookEvery = 5; // statuses between two looks at what a status does not have
 
-// kinds are states of hosts that need attention, and what they mean.
+// kinds are states of hosts that need attention, and what they mean. A status counts the hosts of each, but for suspected.
 const kinds = [
   ["walled", "behind a wall: refusals or challenges stand in place of their pages"],
   ["suspected", "with a wall suspected"],
@@ -18,15 +18,16 @@ const kinds = [
 export function attention(shared) {
   const node = el("div");
   const { signal } = shared;
-  const hosts = {};
+  let suspected = 0;
   let raised = "";
   let statuses = 0;
 
   async function look() {
     raised = await alarms(signal);
-    for (const [state] of kinds) hosts[state] = (await get(`/api/v1/hosts?${query({ state, limit: 1 })}`, signal)).matching;
+    suspected = (await get(`/api/v1/hosts?${query({ state: "suspected", limit: 1 })}`, signal)).matching;
   }
   function show(s) {
+    const hosts = { ...s.host_states, suspected };
     const rows = [
       ...kinds.map(([state, text]) => [hosts[state], "host", text, `hosts/${query({ state, sort: "waiting" })}`]),
       [s.urls.failed, "URL", "given up", `urls/${query({ state: "failed" })}`],

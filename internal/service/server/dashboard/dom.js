@@ -68,24 +68,27 @@ const short = new Intl.NumberFormat("en", { notation: "compact", maximumFraction
 export const count = (n) => (n === undefined ? "" : n < 100000 ? plain.format(n) : short.format(n));
 export const rate = (n) => (n === undefined ? "" : n < 10 ? n.toFixed(1) : count(Math.round(n)));
 
+// unbroken keeps a number and its units on one line.
+const unbroken = (text) => text.replaceAll(" ", "\u00a0");
+
 export function bytes(n) {
   if (n === undefined) return "";
   let unit = 0;
   for (; n >= 1024 && unit < 5; unit++) n /= 1024;
-  return `${n < 10 && unit ? n.toFixed(1) : Math.round(n)} ${["B", "KiB", "MiB", "GiB", "TiB", "PiB"][unit]}`;
+  return unbroken(`${n < 10 && unit ? n.toFixed(1) : Math.round(n)} ${["B", "KiB", "MiB", "GiB", "TiB", "PiB"][unit]}`);
 }
 
 export function duration(seconds) {
   if (seconds === undefined || seconds === null) return "";
-  if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
-  if (seconds < 60) return `${Number(seconds.toFixed(1))} s`;
+  if (seconds < 1) return unbroken(`${Math.round(seconds * 1000)} ms`);
+  if (seconds < 60) return unbroken(`${Number(seconds.toFixed(1))} s`);
   const units = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
   const first = units.findIndex(([size]) => seconds >= size);
   const [size, name] = units[first];
   const whole = Math.floor(seconds / size);
   const [next, nextName] = units[first + 1] ?? [0, ""];
   const rest = next ? Math.floor((seconds % size) / next) : 0;
-  return rest ? `${whole} ${name} ${rest} ${nextName}` : `${whole} ${name}`;
+  return unbroken(rest ? `${whole} ${name} ${rest} ${nextName}` : `${whole} ${name}`);
 }
 
 // Times are in UTC everywhere, as in the log, the commands and what the crawl says of itself. The frame shows the clock.

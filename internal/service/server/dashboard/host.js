@@ -113,7 +113,7 @@ function origin(o, signal) {
   const r = o.robots;
   const text = el("pre", { tabindex: "0" });
   const before = el("div", {});
-  const file = el("details", {
+  const file = r.class === "never fetched" ? "" : el("details", {
     async toggle() {
       if (!file.open) return;
       try {

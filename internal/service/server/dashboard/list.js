@@ -26,11 +26,11 @@ export async function list(shared, { path, rows: key, csv, page, filters = [], w
 
   function showRows() {
     const all = matching >= 0 ? `${count(rows.length)} of ${count(matching)}` : `${count(rows.length)}${next ? ", and there may be more" : ""}`;
-    refill(place, table(all, shown, rows));
+    refill(place, rows.length ? table(all, shown, rows) : quiet(next ? "none so far" : "none"));
   }
   function showButtons() {
     const { sort, ...narrowed } = wanted;
-    refill(buttons, el("a", { class: "button", href: `${csv}?${query({ ...narrowed, format: "csv" })}`, download: "" }, "CSV"),
+    refill(buttons, rows.length || next ? el("a", { class: "button", href: `${csv}?${query({ ...narrowed, format: "csv" })}`, download: "" }, "CSV") : "",
       name && rows.length ? el("button", { type: "button", click: chooseAll }, chosen.size ? "Choose none" : "Choose all shown") : "", ...actions(wanted, name ? rows.filter((row) => chosen.has(name(row))) : []));
   }
   function chooseAll() {

@@ -34,7 +34,7 @@ export async function seeds(_, shared) {
     const chosen = all.filter((s) => s.url.includes(part) || s.tags?.some((t) => t.includes(part)));
     const shown = chosen.slice(0, most);
     more.hidden = shown.length === chosen.length;
-    refill(place, table(`${count(shown.length)} of ${count(chosen.length)}`, [
+    refill(place, table(chosen.length ? `${count(shown.length)} of ${count(chosen.length)}` : "Seeds", [
       { title: "Seed", cell: (s) => urlLink(s.url) },
       { title: "Fields", cell: fields },
       { title: "From", cell: (s) => (s.of ? ["a redirect of ", urlLink(s.of)] : s.source) },
