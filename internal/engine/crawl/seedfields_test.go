@@ -129,7 +129,7 @@ func TestSeedRecrawl(t *testing.T) {
 func TestBareHost(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
-		web := serve(site("old.test", "", []string{"/p"}, nil))
+		web := serve(site("old.test", "", []string{"/p"}, nil), site("dev.test", "", []string{"/p"}, nil))
 		port := fmt.Sprint(parse(t, web.URL("old.test", "/")).Port())
 		o := testOptions(t, web)
 		dial := o.Fetch.Dial
@@ -144,13 +144,15 @@ func TestBareHost(t *testing.T) {
 			return dial(ctx, network, address)
 		}
 		e := must.Get(Open(o, testLog(t)))(t)
-		sum, err := e.Run(t.Context(), []Seed{givenAs(t, "old.test scope=prefix tags=old")})
+		sum, err := e.Run(t.Context(), []Seed{givenAs(t, "old.test scope=prefix tags=old"),
+			givenAs(t, "dev.test:"+port+" tags=old")})
 		must.True(t, err == nil && !sum.Seeds.Failed, "%+v: %v", sum.Seeds, err)
 		must.Do(t, e.Close())
 		states := stored(t, o.DataDir)
 		for url, want := range map[string]storage.State{
 			"http://old.test/": storage.Fetched, "http://old.test/p": storage.Fetched,
-			"https://old.test/": storage.Queued,
+			"https://old.test/": storage.Queued, "https://dev.test:" + port + "/": storage.Queued,
+			"http://dev.test:" + port + "/": storage.Fetched, "http://dev.test:" + port + "/p": storage.Fetched,
 		} {
 			if got, known := states[url]; !known || got.State != want {
 				t.Errorf("%s is %s, want %s", url, got.State, want)

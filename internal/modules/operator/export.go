@@ -20,7 +20,7 @@ func newExportCommand(settings *Program) *cobra.Command {
 	f := exportFlags{Printer: console.Printer{Default: console.Lines}}
 	command := &cobra.Command{
 		Use:   "export",
-		Short: "Write every known URL as a JSON line",
+		Short: "Write every known URL, as JSON lines or CSV",
 		Long: `Write one JSON object a line for every known URL, host by host in the order of discovery.
 docs/OUTPUT.md describes the fields; amble import reads such lines. A running crawl serves the export over its
 API and continues, so that the first lines may be older than the last ones. Otherwise the database is opened

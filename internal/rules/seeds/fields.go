@@ -77,12 +77,16 @@ type Seed struct {
 	Fields
 }
 
-// Plain returns the http form of a seed that was given as a host; false: it was not, or names a port.
+// Plain returns the http form of a seed that was given as a host, on the port that it names; false: it was not.
 func (s *Seed) Plain() (weburl.URL, bool) {
-	if !s.Bare || s.URL.Scheme() != "https" || s.URL.Port() != 443 {
+	if !s.Bare || s.URL.Scheme() != "https" {
 		return weburl.URL{}, false
 	}
-	return weburl.Origin{Scheme: "http", Host: s.URL.Host(), Port: 80}.URL(s.URL.RequestURI()), true
+	o := weburl.Origin{Scheme: "http", Host: s.URL.Host(), Port: s.URL.Port()}
+	if o.Port == 443 {
+		o.Port = 80
+	}
+	return o.URL(s.URL.RequestURI()), true
 }
 
 // ID identifies a seed: the first bytes of the SHA-256 of its URL. The zero value is none.
