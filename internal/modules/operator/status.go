@@ -194,7 +194,7 @@ func stateMeaning(s storage.State) string {
 		storage.Redirected: "led to another URL",
 		storage.Failed:     "given up",
 		storage.Denied:     "forbidden by robots.txt",
-		storage.Excluded:   "outside the scope",
+		storage.Excluded:   "outside the scope, or left out",
 		storage.Retrying:   "failed, and will be tried again",
 	}[s]
 }
