@@ -10,7 +10,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -33,7 +36,7 @@ func TestRealFetchers(t *testing.T) {
 	t.Run("Python", func(t *testing.T) {
 		bin := python(t, pythonRequests)
 		checkShortLease(t, filepath.Join(bin, "python"), filepath.Join(sources, "fetcher.py"))
-		testFetcher(t, binary, false, filepath.Join(bin, "python"), filepath.Join(sources, "fetcher.py"))
+		testFetcher(t, binary, "", filepath.Join(bin, "python"), filepath.Join(sources, "fetcher.py"))
 	})
 	t.Run("Browser", func(t *testing.T) {
 		chromium, err := exec.LookPath("chromium")
@@ -41,8 +44,10 @@ func TestRealFetchers(t *testing.T) {
 		if err != nil || nodeErr != nil {
 			t.Skip("there is no chromium or no node on this machine: apt-get install chromium nodejs npm")
 		}
-		t.Setenv("CHROMIUM", chromium)
 		dir := t.TempDir()
+		wrapper := filepath.Join(dir, "chromium")
+		must.Do(t, os.WriteFile(wrapper, []byte("#!/bin/sh\necho $$ >\"$0.pid\"\nexec "+chromium+` "$@"`), 0o700))
+		t.Setenv("CHROMIUM", wrapper)
 		if output, err := command(t, 5*time.Minute, "npm", "install", "--no-audit", "--no-fund", "--prefix", dir,
 			playwright); err != nil {
 			t.Skipf("%s cannot be had: %v\n%s", playwright, err, tail(output))
@@ -56,13 +61,14 @@ func TestRealFetchers(t *testing.T) {
 			t.Fatal(err)
 		}
 		checkShortLease(t, node, script)
-		testFetcher(t, binary, true, node, script)
+		testFetcher(t, binary, wrapper+".pid", node, script)
 	})
 }
 
-// testFetcher runs a fetcher with a crawl that has no workers until nothing is left. One that runs scripts
-// loads them from another host of the crawl when that may be requested.
-func testFetcher(t *testing.T, binary string, runsScripts bool, interpreter, script string) {
+// testFetcher runs a fetcher with a crawl that has no workers until nothing is left. One with a browser, whose id a
+// file has, loads scripts from another host of the crawl when that may be requested, and survives its browser.
+func testFetcher(t *testing.T, binary, browser, interpreter, script string) {
+	runsScripts := browser != ""
 	const least = 300 * time.Millisecond
 	var pages []string
 	for i := range 6 {
@@ -85,7 +91,19 @@ func testFetcher(t *testing.T, binary string, runsScripts bool, interpreter, scr
 	for _, path := range append(pages, "/by-script") {
 		handler[path] = testweb.Content("text/html", []byte(page))
 	}
-	links := append(pages, "/secret/a", "/old", "/missing")
+	var killed atomic.Bool
+	crash := handler[pages[0]]
+	handler["/crash"] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if runsScripts && !killed.Swap(true) {
+			text, err := os.ReadFile(browser)
+			pid, _ := strconv.Atoi(strings.TrimSpace(string(text)))
+			if pid == 0 || syscall.Kill(pid, syscall.SIGKILL) != nil {
+				t.Errorf("the browser %q cannot be killed (%v)", text, err)
+			}
+		}
+		crash.ServeHTTP(w, r)
+	})
+	links := append(pages, "/secret/a", "/old", "/missing", "/crash")
 	html := "<html><body><img src=/picture.png><img src=http://localhost:" + fmt.Sprint(web.Port()) + "/tracker.png>"
 	for _, path := range links {
 		html += "<a href=" + path + ">x</a>"
@@ -124,6 +142,9 @@ server: {listen: 127.0.0.1:0, token: secret, fetch_token: for-fetchers}
 		if n := times["127.0.0.1"+path]; n != 1 {
 			t.Errorf("%s was requested %d times, want once", path, n)
 		}
+	}
+	if n := times["127.0.0.1/crash"]; n != 1 && !runsScripts || n != 2 && runsScripts {
+		t.Errorf("a page whose browser is killed the first time was requested %d times", n)
 	}
 	if found := times["127.0.0.1/by-script"]; runsScripts && (times[scripts+"/a.js"] == 0 || found != 1) {
 		t.Errorf("the script was requested %d times, the page that it links to %d times", times[scripts+"/a.js"], found)

@@ -49,12 +49,14 @@ async function mayRequest(url) {
   return answer.ok && (await answer.json()).results[0].may;
 }
 
-// visit opens the page of a lease, and returns its report.
+// visit opens the page of a lease, and returns its report. If the browser fails, the lease is given back.
 async function visit(browser, lease) {
   if (lease.ends - performance.now() < LEAST) return { id: lease.id, not_done: true };
   const host = new URL(lease.url).host;
   const { "User-Agent": userAgent, ...headers } = lease.headers;
-  const context = await browser.newContext({ userAgent, extraHTTPHeaders: headers, serviceWorkers: "block" });
+  const context = await browser.newContext({ userAgent, extraHTTPHeaders: headers, serviceWorkers: "block" })
+    .catch((e) => console.error(`no window for ${lease.url}: ${e.message}`));
+  if (!context) return { id: lease.id, not_done: true };
   const started = performance.now();
   const report = { id: lease.id, captures: [] };
   let first = true, failure, left = CAPTURED;
@@ -84,30 +86,42 @@ async function visit(browser, lease) {
     Object.assign(report, { body: await page.content(), title: (await page.title()).slice(0, 500) });
     report.headers["content-type"] = "text/html; charset=utf-8"; // of what the browser made of the page
   } catch (e) {
+    if (!browser.isConnected() || /crash/i.test(e.message)) {
+      console.error(`the browser failed at ${lease.url}: ${e.message}`);
+      return { id: lease.id, not_done: true, sent: true };
+    }
     if (!report.status) report.error = /timeout/i.test((failure ?? e).message) ? "header_timeout" : "reset";
   } finally {
     report.took = (performance.now() - started) / 1000;
-    await context.close();
+    await context.close().catch(() => {}); // it is, if the browser failed
   }
   return report;
 }
 
 // The browser itself reaches nothing, since its proxy does not exist: not for icons, redirects, sockets and guesses of
 // its own, which no handler sees. What may be requested is requested by route.fetch, which does not use that proxy.
-const browser = await chromium.launch({
+const launch = () => chromium.launch({
   executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
   args: ["--proxy-server=127.0.0.1:9", "--proxy-bypass-list=<-loopback>",
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
     ...(process.env.CHROMIUM_ARGS ?? "").split(" ").filter(Boolean)],
 });
-for (let last = performance.now(); performance.now() - last < Number(idle) * 1000;) {
-  const leases = await take();
-  if (!leases) break;
-  await Promise.all(leases.map(async (lease) => {
-    const report = await visit(browser, lease);
-    last = performance.now();
-    const answer = await api("/leases/" + report.id, report);
-    console.log(answer.status, report.status ?? report.error ?? "not done", report.id);
-  }));
+let browser;
+try {
+  for (let last = performance.now(); performance.now() - last < Number(idle) * 1000;) {
+    if (!browser?.isConnected()) browser = await launch();
+    const leases = await take();
+    if (!leases) break;
+    await Promise.all(leases.map(async (lease) => {
+      const report = await visit(browser, lease);
+      last = performance.now();
+      const answer = await api("/leases/" + report.id, report).catch((e) => ({ status: e.message }));
+      console.log(answer.status, report.status ?? report.error ?? "not done", report.id);
+    }));
+  }
+} catch (e) {
+  console.error(`browser.mjs: ${e.message}`);
+  process.exitCode = 1;
+} finally {
+  await browser?.close();
 }
-await browser.close();
