@@ -255,6 +255,11 @@ func servePywb(t *testing.T, bin, dir string) (address string) {
 	address = freeAddresses(t, []site{{host: "127.0.0.4"}})[0]
 	host, port, _ := strings.Cut(address, ":")
 	p := start(t, filepath.Join(bin, "wayback"), "-d", dir, "-b", host, "-p", port)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("pywb: %s", tail(p.output.String()))
+		}
+	})
 	awaitServer(t, p, address)
 	return address
 }

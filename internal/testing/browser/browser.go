@@ -20,6 +20,9 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
+// patience is how long one step may take, on a machine that does much else.
+const patience = 5 * time.Minute
+
 // Tab is a tab of a headless Chromium. Its methods fail the test that opened it; one goroutine calls them.
 type Tab struct {
 	t   *testing.T
@@ -53,22 +56,22 @@ func Open(t *testing.T, flags ...string) *Tab {
 	// Chromium keeps sockets and shared files; in a home of its own they go with the test.
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(findChromium(t)), chromedp.Flag("no-sandbox", true), chromedp.UserDataDir(t.TempDir()),
-		chromedp.WindowSize(1280, 900))
+		chromedp.WindowSize(1280, 900), chromedp.WSURLReadTimeout(patience))
 	for _, flag := range flags {
 		options = append(options, chromedp.Flag(flag, true))
 	}
 	allocator, closeAllocator := chromedp.NewExecAllocator(context.Background(), options...)
-	tab, closeTab := chromedp.NewContext(allocator)
-	ctx, cancel := context.WithTimeout(tab, 10*time.Minute)
+	ctx, closeTab := chromedp.NewContext(allocator)
 	b := &Tab{t: t, ctx: ctx}
 	var watching sync.WaitGroup
 	t.Cleanup(func() {
-		cancel()
 		closeTab()
 		closeAllocator()
 		watching.Wait()
 	})
-	b.do(chromedp.Navigate("about:blank"))
+	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil {
+		t.Fatalf("start Chromium: %v", err)
+	}
 	messages := chromedp.Console(ctx)
 	watching.Go(func() {
 		for m, err := range messages {
@@ -137,16 +140,23 @@ func (b *Tab) Failures() []string {
 // Screenshot returns a PNG of what the window shows.
 func (b *Tab) Screenshot() []byte {
 	b.t.Helper()
-	picture, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+	picture, err := run(b, chromedp.CaptureScreenshot())
 	if err != nil {
 		b.t.Fatal(err)
 	}
 	return picture
 }
 
+// run performs an action. The browser was started with b.ctx itself, so it outlives the limit of the action.
+func run[T any](b *Tab, action chromedp.Action[T]) (T, error) {
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	return chromedp.Run(ctx, action)
+}
+
 func (b *Tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
-	if err := chromedp.Do(b.ctx, steps...); err != nil {
+	if _, err := run(b, chromedp.Steps(steps...)); err != nil {
 		b.t.Fatal(err)
 	}
 }
@@ -175,9 +185,9 @@ func (b *Tab) Show(url string, width int64, dark bool, ready string) {
 // Wait waits until an expression is true in the page.
 func (b *Tab) Wait(expression string) {
 	b.t.Helper()
-	if _, err := chromedp.Run(b.ctx, chromedp.Poll[bool]("Boolean("+expression+")",
-		chromedp.WithPollingTimeout(5*time.Minute), chromedp.WithPollingInterval(50*time.Millisecond))); err != nil {
-		page, _ := chromedp.Run(b.ctx, chromedp.Evaluate[string]("document.body.innerText"))
+	if _, err := run(b, chromedp.Poll[bool]("Boolean("+expression+")",
+		chromedp.WithPollingTimeout(patience), chromedp.WithPollingInterval(50*time.Millisecond))); err != nil {
+		page, _ := run(b, chromedp.Evaluate[string]("document.body.innerText"))
 		b.t.Fatalf("wait for %s: %v\nthe page says:\n%s", expression, err, page)
 	}
 }
@@ -185,7 +195,7 @@ func (b *Tab) Wait(expression string) {
 // Text returns the text that an expression has in the page.
 func (b *Tab) Text(expression string) string {
 	b.t.Helper()
-	s, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](expression))
+	s, err := run(b, chromedp.Evaluate[string](expression))
 	if err != nil {
 		b.t.Fatalf("%s: %v", expression, err)
 	}
@@ -261,7 +271,7 @@ func (b *Tab) Picture(name string, after time.Duration) {
 		return
 	}
 	time.Sleep(after)
-	png, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
+	png, err := run(b, chromedp.FullScreenshot(100))
 	if err == nil {
 		err = os.WriteFile(dir+"/"+name+".png", png, 0o644)
 	}
