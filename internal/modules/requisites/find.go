@@ -23,9 +23,11 @@ func Find(text []byte, contentType string, base weburl.URL, most int) (all []ext
 	f := finder{self: base, base: base, most: most, seen: make(map[weburl.URL]bool)}
 	switch kindOf(text, contentType, base) {
 	case page:
-		f.page(extract.Text(text, contentType))
+		text, f.charset = extract.Text(text, contentType)
+		f.page(text)
 	case sheet:
-		f.sheet(extract.Text(text, contentType))
+		text, _ = extract.Text(text, contentType)
+		f.sheet(text)
 	case manifest:
 		f.manifest(text)
 	}
@@ -64,6 +66,7 @@ func kindOf(text []byte, contentType string, u weburl.URL) kind {
 // finder gathers what one document is made of.
 type finder struct {
 	self, base      weburl.URL
+	charset         extract.Charset // of queries in the page; style sheets and manifests have them in UTF-8
 	most            int
 	references      int
 	framed          bool // in a frame whose text the page has
@@ -82,7 +85,7 @@ func (f *finder) add(reference string, leads bool) {
 	if f.references++; reference == "" || reference[0] == '#' || f.references > maxReferences {
 		return
 	}
-	u, err := f.base.Resolve(reference)
+	u, err := f.base.Resolve(f.charset.Reference(reference))
 	if err != nil || u == f.self || f.seen[u] {
 		return
 	}

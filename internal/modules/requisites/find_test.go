@@ -106,6 +106,22 @@ d.png") }`, "/css/a%20b.png /css/cd.png"},
 	}
 }
 
+// TestOldEncoding has queries of references that count in the encoding of the page, and others.
+func TestOldEncoding(t *testing.T) {
+	const text = "<base href=\"/\xff?\xff\"><img src=\"a?\xff\" srcset=\"b?\xff#\xff 1x\" style=\"x: url(c?\xff)\">" +
+		"<style>@import \"d?\xff\"</style><iframe srcdoc='<img src=\"e?\xff\">'></iframe>" +
+		"<link rel=icon href=\"?\xff\"><link rel=stylesheet href=\"f?\xff\">"
+	want := "+/d?%D1%8F +/f?%FF /a?%FF /b?%FF /c?%D1%8F /e?%D1%8F /%D1%8F?%FF"
+	got := strings.Join(found(t, text, "text/html; charset=windows-1251", "https://site.test/", 100), " ")
+	if got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+	got = strings.Join(found(t, "a { b: url(c?\xff) }", "text/css; charset=windows-1251", "https://site.test/", 9), " ")
+	if want := "/c?%D1%8F"; got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+}
+
 func TestManifest(t *testing.T) {
 	const text = "\ufeff" + `{"name": "x", "icons": [{"src": "a.png", "sizes": "48x48"}, {"src": "/b.svg"}, {}],
 		"start_url": "/start", "screenshots": [{"src": "no.png"}]}`

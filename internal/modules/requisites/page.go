@@ -54,7 +54,7 @@ func (f *finder) page(text []byte) {
 			a.read(z)
 			if inStyle = name == "style"; name == "base" && a["href"] != "" && !hasBase {
 				hasBase = true
-				if u, err := f.base.Resolve(strings.TrimSpace(a["href"])); err == nil {
+				if u, err := f.base.Resolve(f.charset.Reference(strings.TrimSpace(a["href"]))); err == nil {
 					f.base = u
 				}
 				continue
@@ -95,10 +95,10 @@ func (f *finder) element(name string, a attributes) {
 		f.add(a["data"], false)
 	case "iframe":
 		if text := a["srcdoc"]; text != "" && !f.framed {
-			base := f.base
-			f.framed = true
+			base, charset := f.base, f.charset
+			f.framed, f.charset = true, "" // the text of an attribute has no encoding
 			f.page([]byte(text))
-			f.framed, f.base = false, base
+			f.framed, f.base, f.charset = false, base, charset
 		}
 	}
 	f.add(a["background"], false)

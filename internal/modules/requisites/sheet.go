@@ -3,11 +3,14 @@ package requisites
 import (
 	"strings"
 
+	"github.com/amble-crawler/amble/internal/web/extract"
 	"github.com/amble-crawler/amble/internal/web/stylesheet"
 )
 
 // sheet takes what a style sheet in UTF-8 refers to. Of a font that is there in several formats, a browser loads one.
 func (f *finder) sheet(text []byte) {
+	defer func(c extract.Charset) { f.charset = c }(f.charset)
+	f.charset = ""
 	var fonts []string // of a rule
 	var rule int
 	stylesheet.Each(text, func(r stylesheet.Reference) {

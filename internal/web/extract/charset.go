@@ -3,6 +3,8 @@ package extract
 import (
 	"bufio"
 	"bytes"
+	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"strings"
@@ -11,6 +13,8 @@ import (
 	"github.com/saintfish/chardet"
 	"golang.org/x/net/html/charset"
 	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/encoding/htmlindex"
 	"golang.org/x/text/transform"
 )
 
@@ -24,11 +28,57 @@ const (
 	minConfidence = 20
 )
 
-// toUTF8 returns body in UTF-8: body itself if it is in UTF-8 already. The encoding is that of the
-// byte order mark, else of the Content-Type, else of the document's own declaration, else a guess.
-func toUTF8(body []byte, contentType string) []byte {
+// Charset is the name of the encoding in which a document has the queries of its references; empty: UTF-8.
+type Charset string
+
+// charsetOf returns the encoding for the queries of a document in an encoding (Encoding Standard, section 4.3).
+func charsetOf(name string) Charset {
+	switch name {
+	case "utf-8", "utf-16be", "utf-16le", "replacement":
+		return ""
+	}
+	return Charset(name)
+}
+
+// likeJapanese has the characters that Japanese encodings have as others: the minus, the yen sign and the overline.
+var likeJapanese = strings.NewReplacer("\u2212", "\uff0d", "\u00a5", `\`, "\u203e", "~")
+
+// Reference returns a reference with its query in the encoding (URL Standard, "percent-encode after encoding"), so that
+// [weburl.URL.Resolve] makes the URL that browsers request.
+func (c Charset) Reference(ref string) string {
+	if c == "" {
+		return ref
+	}
+	before, fragment, _ := strings.Cut(ref, "#")
+	path, query, _ := strings.Cut(before, "?")
+	e, err := htmlindex.Get(string(c))
+	if err != nil || isPlainASCII([]byte(query)) {
+		return ref
+	}
+	switch c {
+	case "shift_jis", "euc-jp", "iso-2022-jp":
+		query = likeJapanese.Replace(query)
+	}
+	encoder, rest := e.NewEncoder(), []byte(query)
+	to, piece := []byte(path+"?"), make([]byte, 256)
+	for {
+		made, taken, err := encoder.Transform(piece, rest, true)
+		to = append(to, bytes.ReplaceAll(piece[:made], []byte("#"), []byte("%23"))...)
+		if rest = rest[taken:]; err == nil {
+			return string(to) + "#" + fragment
+		}
+		if !errors.Is(err, transform.ErrShortDst) { // the encoding does not have the character
+			r, size := utf8.DecodeRune(rest)
+			to, rest = fmt.Appendf(to, "%%26%%23%d%%3B", r), rest[size:]
+		}
+	}
+}
+
+// decoded returns body in UTF-8, body itself if it is in UTF-8 already, and the encoding for its queries. The encoding
+// is that of the byte order mark, else of the Content-Type, else of the document's own declaration, else a guess.
+func decoded(body []byte, contentType string) ([]byte, Charset) {
 	if rest, ok := bytes.CutPrefix(body, []byte("\xef\xbb\xbf")); ok {
-		return validUTF8(rest)
+		return validUTF8(rest), ""
 	}
 	valid := utf8.Valid(body)
 	e, name := declared(body, contentType)
@@ -38,39 +88,48 @@ func toUTF8(body []byte, contentType string) []byte {
 	switch {
 	case e == nil || name == "utf-8":
 		if valid {
-			return body
+			return body, ""
 		}
-		return validUTF8(body)
+		return validUTF8(body), ""
 	case valid && isPlainASCII(body) && name != "utf-16be" && name != "utf-16le":
-		return body
+		return body, charsetOf(name) // a reference of characters may have others
 	}
 	text, err := e.NewDecoder().Bytes(body)
 	if err != nil {
-		return validUTF8(body)
+		return validUTF8(body), ""
 	}
-	return bytes.TrimPrefix(text, []byte("\ufeff")) // else the mark of UTF-16 would begin the body
+	return bytes.TrimPrefix(text, []byte("\ufeff")), charsetOf(name) // else the mark of UTF-16 would begin the body
 }
 
 // validUTF8 replaces invalid UTF-8.
 func validUTF8(body []byte) []byte { return bytes.ToValidUTF8(body, []byte("\ufffd")) }
 
-// declared returns the encoding that the response or the document declares. A nil encoding means
-// none.
-func declared(body []byte, contentType string) (encoding.Encoding, string) {
-	head := body[:min(len(body), prescanBytes)]
+// announced returns the encoding of the byte order mark of UTF-16, or of the Content-Type. A nil encoding means none.
+func announced(head []byte, contentType string) (encoding.Encoding, string) {
 	if bytes.HasPrefix(head, []byte("\xfe\xff")) || bytes.HasPrefix(head, []byte("\xff\xfe")) {
 		e, name, _ := charset.DetermineEncoding(head, "")
 		return e, name
 	}
-	if _, params, err := mime.ParseMediaType(contentType); err == nil && params["charset"] != "" {
-		if e, name := charset.Lookup(params["charset"]); e != nil {
-			return e, name
-		}
+	if _, params, err := mime.ParseMediaType(contentType); err == nil {
+		return charset.Lookup(params["charset"])
+	}
+	return nil, ""
+}
+
+// declared returns the encoding that the response or the document declares. A nil encoding means
+// none.
+func declared(body []byte, contentType string) (encoding.Encoding, string) {
+	head := body[:min(len(body), prescanBytes)]
+	if e, name := announced(head, contentType); e != nil {
+		return e, name
 	}
 	if !mentionsCharset(head) {
 		return nil, ""
 	}
 	e, name, _ := charset.DetermineEncoding(head, "")
+	if e == encoding.Encoding(charmap.Windows1252) { // what the library takes without a declaration
+		return nil, ""
+	}
 	return e, name
 }
 
@@ -149,14 +208,8 @@ func toUTF8Reader(r io.Reader, contentType string) io.Reader {
 }
 
 func listEncoding(head []byte, contentType string) (encoding.Encoding, string) {
-	if bytes.HasPrefix(head, []byte("\xfe\xff")) || bytes.HasPrefix(head, []byte("\xff\xfe")) {
-		e, name, _ := charset.DetermineEncoding(head, "")
+	if e, name := announced(head, contentType); e != nil {
 		return e, name
-	}
-	if _, params, err := mime.ParseMediaType(contentType); err == nil && params["charset"] != "" {
-		if e, name := charset.Lookup(params["charset"]); e != nil {
-			return e, name
-		}
 	}
 	declaration, _, found := bytes.Cut(head, []byte("?>"))
 	if !found || !bytes.HasPrefix(declaration, []byte("<?xml")) {

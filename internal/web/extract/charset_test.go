@@ -2,9 +2,12 @@ package extract
 
 import (
 	"bytes"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	"golang.org/x/text/encoding/charmap"
 	"golang.org/x/text/encoding/htmlindex"
 
 	"github.com/amble-crawler/amble/internal/testing/assert"
@@ -70,6 +73,11 @@ func check(t *testing.T, body []byte, contentType, want string) {
 	assert.Equal(t, p.Title, want, "title")
 }
 
+func toUTF8(body []byte, contentType string) []byte {
+	text, _ := decoded(body, contentType)
+	return text
+}
+
 func TestUTF8IsNotCopied(t *testing.T) {
 	for _, text := range []string{"<p>plain", "<p>" + russian} {
 		body := []byte(text)
@@ -78,7 +86,8 @@ func TestUTF8IsNotCopied(t *testing.T) {
 			assert.Equal(t, &toUTF8(body, contentType)[0], &body[0], text, "as", contentType, "was copied")
 		}
 	}
-	if body := []byte("<p>plain"); &toUTF8(body, "text/html; charset=shift_jis")[0] != &body[0] {
+	body := []byte("<p>plain")
+	if got := toUTF8(body, "text/html; charset=shift_jis"); &got[0] != &body[0] {
 		t.Error("ASCII was copied for the sake of a declared encoding")
 	}
 }
@@ -89,5 +98,65 @@ func TestCutUTF8(t *testing.T) {
 	if got := toUTF8(body, ""); !strings.HasPrefix(string(got), "<p>Поиск") ||
 		!strings.HasSuffix(string(got), "\ufffd") {
 		t.Errorf("text %q", got)
+	}
+}
+
+// TestNoDeclaration has pages with the word of a declaration, and none.
+func TestNoDeclaration(t *testing.T) {
+	for _, name := range []string{"utf-8", "windows-1251"} {
+		check(t, encode(t, name, "<script charset=koi8-r src=x></script>"+strings.Repeat(" ", prescanBytes)+"<title>"+
+			russian+"</title>"), "text/html", russian)
+	}
+}
+
+// TestQuery has the cases of percent-encoding.json of the Web Platform Tests, and others. The encoders of
+// golang.org/x/text differ from the standard for control characters and the overline in ISO-2022-JP, and for U+E5E5.
+func TestQuery(t *testing.T) {
+	for _, test := range []struct{ charset, query, want string }{
+		{"utf-8", "\u2020", "%E2%80%A0"}, {"big5", "\u2020", "%26%238224%3B"}, {"euc-kr", "\u2020", "%A2%D3"},
+		{"windows-1252", "\u2020", "%86"}, {"utf-8", "\u000eA", "%0EA"}, {"big5", "\u000eA", "%0EA"},
+		{"euc-kr", "\u000eA", "%0EA"}, {"windows-1252", "\u000eA", "%0EA"}, {"utf-8", "\u203e\\", `%E2%80%BE\`},
+		{"utf-8", "\ue5e5", "%EE%97%A5"}, {"utf-8", "\u2212", "%E2%88%92"}, {"shift_jis", "\u2212", "%81|"},
+		{"euc-jp", "\u2212\u00a5", `%A1%DD\`},
+		{"utf-8", "á|", "%C3%A1|"}, {"windows-1252", "á|", "%E1|"}, {"iso-8859-2", "\u00a2", "%26%23162%3B"},
+		{"windows-1251", "q=слово&x='é'", "q=%F1%EB%EE%E2%EE&x=%27%26%23233%3B%27"},
+		{"koi8-r", "слово", "%D3%CC%CF%D7%CF"},
+		{"iso-2022-jp", "Γa日本é", "%1B$B&%23%1B(Ba%1B$BF|K\\%1B(B%26%23233%3B"}, // Γ is &#
+		{"shift_jis", "ソ=表", "%83\\=%95\\"}, {"gbk", "中文", "%D6%D0%CE%C4"}, {"utf-16le", "é", "%C3%A9"},
+		{"replacement", "é", "%C3%A9"}, {"windows-1251", strings.Repeat("я", 400), strings.Repeat("%FF", 400)},
+	} {
+		var reference strings.Builder
+		for _, r := range "/é?" + test.query + "#é" {
+			fmt.Fprintf(&reference, "&#%d;", r)
+		}
+		body := []byte("<a href='" + reference.String() + "'>")
+		if strings.HasPrefix(test.charset, "utf-16") {
+			body = encode(t, test.charset, string(body))
+		}
+		p := must.Get(HTML(body, typed("text/html; charset="+test.charset), mustParse(t, "http://a.test/"), nil,
+			DefaultOptions()))(t)
+		if want := "http://a.test/%C3%A9?" + test.want; len(p.Links) != 1 || p.Links[0].URL.String() != want {
+			t.Errorf("%q in %s: %v, want %s", test.query, test.charset, p.Links, want)
+		}
+	}
+}
+
+// TestQueryOfAll has the references of a page in an older encoding that a reader may follow.
+func TestQueryOfAll(t *testing.T) {
+	const text = `<base href="/b?я"><link rel=canonical href="?1я"><meta http-equiv=refresh content="0; url=?2я">` +
+		`<link rel=alternate href="?3я"><a href="?4я#я"></a><area href="/я?5я"><iframe src="?6я"></iframe>` +
+		`<form action="?7я"></form><img src="?8я" srcset="?9я 1x"><a href="mailto:a?я"></a>`
+	body := must.Get(charmap.Windows1251.NewEncoder().Bytes([]byte(text)))(t)
+	o := DefaultOptions()
+	o.Forms, o.Media = true, true
+	p := must.Get(HTML(body, typed("text/html; charset=windows-1251"), mustParse(t, "http://a.test/"), nil, o))(t)
+	var got []string
+	for _, l := range p.Links {
+		got = append(got, strings.TrimPrefix(l.URL.String(), "http://a.test"))
+	}
+	slices.Sort(got)
+	want := "/%D1%8F?5%FF /b?1%FF /b?2%FF /b?3%FF /b?4%FF /b?6%FF /b?7%FF /b?8%FF /b?9%FF"
+	if strings.Join(got, " ") != want {
+		t.Errorf("the links are %v, want %s", got, want)
 	}
 }

@@ -30,7 +30,8 @@ type collector struct {
 	tokens []string
 	o      Options
 
-	base weburl.URL // the base of references
+	base    weburl.URL // the base of references
+	charset Charset    // of their queries
 
 	at         map[string]int32 // canonical form -> index in p.Links
 	references int              // references seen
@@ -89,7 +90,7 @@ func (c *collector) hyperlink(attrs []html.Attribute, kind Kind) {
 
 // setBase takes the first <base href>.
 func (c *collector) setBase(href string) {
-	if u, err := c.base.Resolve(strings.Trim(href, space)); err == nil {
+	if u, err := c.base.Resolve(c.charset.Reference(strings.Trim(href, space))); err == nil {
 		c.base = u
 	}
 }
@@ -110,7 +111,7 @@ func (c *collector) refer(raw string, kind Kind, noFollow bool) {
 		c.p.Cut |= ReferencesBound
 		return
 	}
-	u, err := c.base.Resolve(raw)
+	u, err := c.base.Resolve(c.charset.Reference(raw))
 	if err != nil {
 		c.p.Refused++
 		return
@@ -170,7 +171,7 @@ func (c *collector) link(attrs []html.Attribute) {
 			sitemap = true
 		case "license":
 			if strings.EqualFold(strings.TrimSpace(attribute(attrs, "type")), "application/rsl+xml") {
-				c.p.Robots.addLicense(href)
+				c.p.Robots.addLicense(c.charset.Reference(href))
 			}
 		case "stylesheet", "icon":
 			return

@@ -29,8 +29,9 @@ func HTML(body []byte, header http.Header, base weburl.URL, tokens []string, o O
 	if base.IsZero() {
 		return Page{}, fmt.Errorf("extract: %w", errNoBase)
 	}
-	text := Text(body, header.Get("Content-Type"))
+	text, charset := Text(body, header.Get("Content-Type"))
 	c := newCollector(base, tokens, o, len(text))
+	c.charset = charset
 	c.p.Robots = HeaderDirectives(header, tokens)
 	rule, number := o.ruleFor(base)
 	prose := newProse(o)
@@ -53,8 +54,12 @@ func HTML(body []byte, header http.Header, base weburl.URL, tokens []string, o O
 	return c.p, nil
 }
 
-// Text returns a document in UTF-8, with a bounded number of attributes in a tag. It may be the body itself.
-func Text(body []byte, contentType string) []byte { return fewAttributes(toUTF8(body, contentType)) }
+// Text returns a document in UTF-8, with a bounded number of attributes in a tag, and the encoding for its queries. The
+// text may be the body itself.
+func Text(body []byte, contentType string) ([]byte, Charset) {
+	text, charset := decoded(body, contentType)
+	return fewAttributes(text), charset
+}
 
 // IsHTML reports whether a response is an HTML or XHTML document, by its Content-Type, or by its
 // first bytes if that is missing or no media type.

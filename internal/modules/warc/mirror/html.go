@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"golang.org/x/net/html"
+
+	"github.com/amble-crawler/amble/internal/web/extract"
 )
 
 // maxToken bounds a tag or a text that is held in memory. What follows a longer one is copied as it is.
@@ -14,10 +16,11 @@ const maxToken = 8 << 20
 
 // document rewrites the references of an HTML document in UTF-8.
 type document struct {
-	resolve func(ref, base string) string
-	base    string // of <base>: it is taken out
-	style   bool   // the text of a style element follows
-	framed  bool   // it is in a frame whose text a page has
+	resolve func(ref, base string, c extract.Charset) string
+	charset extract.Charset // of queries
+	base    string          // of <base>: it is taken out
+	style   bool            // the text of a style element follows
+	framed  bool            // it is in a frame whose text a page has
 }
 
 // rewrite copies a document.
@@ -39,7 +42,7 @@ func (d *document) rewrite(w io.Writer, r io.Reader) error {
 		}
 		switch {
 		case kind == html.TextToken && d.style:
-			raw = styles(raw, d.reference)
+			raw = styles(raw, d.inSheet)
 		case kind == html.StartTagToken || kind == html.SelfClosingTagToken:
 			raw = d.tag(z, raw)
 		}
@@ -52,7 +55,10 @@ func (d *document) rewrite(w io.Writer, r io.Reader) error {
 	}
 }
 
-func (d *document) reference(ref string) string { return d.resolve(ref, d.base) }
+func (d *document) reference(ref string) string { return d.resolve(ref, d.base, d.charset) }
+
+// inSheet is the same for a style sheet, whose queries are in UTF-8.
+func (d *document) inSheet(ref string) string { return d.resolve(ref, d.base, "") }
 
 // tag returns a tag with its references rewritten; raw, if it has none.
 func (d *document) tag(z *html.Tokenizer, raw []byte) []byte {
@@ -77,7 +83,7 @@ func (d *document) tag(z *html.Tokenizer, raw []byte) []byte {
 			continue // the content is another one, and files have no origin
 		case t.Data == "base" && a.Key == "href":
 			if d.base == "" {
-				d.base = a.Val
+				d.base = d.charset.Reference(a.Val)
 			}
 			continue
 		}
@@ -110,7 +116,7 @@ func (d *document) value(tag, key, value string, has func(key, part string) bool
 			return b.String()
 		}
 	case "style":
-		return string(styles([]byte(value), d.reference))
+		return string(styles([]byte(value), d.inSheet))
 	case "content":
 		if tag == "meta" && has("http-equiv", "refresh") {
 			return d.refresh(value)

@@ -14,11 +14,10 @@ import (
 	"path/filepath"
 	"strings"
 
-	"golang.org/x/net/html/charset"
-
 	"github.com/amble-crawler/amble/internal/modules/warc"
 	"github.com/amble-crawler/amble/internal/modules/warc/warcfiles"
 	"github.com/amble-crawler/amble/internal/system"
+	"github.com/amble-crawler/amble/internal/web/extract"
 	"github.com/amble-crawler/amble/internal/web/spool"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
@@ -200,24 +199,18 @@ func mimeOf(contentType string) string {
 // content writes a body. Texts with references become UTF-8, and begin with its mark: a file has no header that would
 // say so.
 func (m *mirror) content(w io.Writer, body io.Reader, url, name, mime, contentType string) error {
-	resolve := func(ref, base string) string { return m.reference(ref, base, url, name) }
+	resolve := func(ref, base string, c extract.Charset) string { return m.reference(ref, base, url, name, c) }
 	switch {
 	case isHTML(mime):
-		text, err := charset.NewReader(body, contentType)
-		if errors.Is(err, io.EOF) {
-			return nil // it is empty
-		}
-		if err != nil {
-			return err
-		}
+		text, charset := extract.NewReader(body, contentType)
 		if _, err := io.WriteString(w, "\ufeff"); err != nil {
 			return err
 		}
-		return (&document{resolve: resolve}).rewrite(w, &markless{r: text})
+		return (&document{resolve: resolve, charset: charset}).rewrite(w, &markless{r: text})
 	case mime == "text/css":
 		sheet, err := io.ReadAll(io.LimitReader(body, maxSheet))
 		if len(sheet) < maxSheet {
-			sheet = styles(sheet, func(ref string) string { return resolve(ref, "") })
+			sheet = styles(sheet, func(ref string) string { return resolve(ref, "", "") })
 		}
 		if _, err := w.Write(sheet); err != nil {
 			return err
@@ -253,7 +246,7 @@ func (m *markless) Read(p []byte) (int, error) {
 
 // reference returns a reference as the file of a page has it: to the file of a stored page, else absolute. What is no
 // reference to another page of the web stays as it is.
-func (m *mirror) reference(ref, base, page, name string) string {
+func (m *mirror) reference(ref, base, page, name string, charset extract.Charset) string {
 	trimmed := strings.Trim(ref, " \t\r\n\f")
 	if trimmed == "" || trimmed[0] == '#' {
 		return ref
@@ -267,7 +260,7 @@ func (m *mirror) reference(ref, base, page, name string) string {
 			from = changed
 		}
 	}
-	target, err := from.Resolve(trimmed)
+	target, err := from.Resolve(charset.Reference(trimmed))
 	if err != nil {
 		return ref
 	}

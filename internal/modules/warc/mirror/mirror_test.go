@@ -121,6 +121,9 @@ func TestMirror(t *testing.T) {
 		capture{"https://h.test/gone", "HTTP/1.1 404 Not Found", ""},
 		capture{"https://h.test/b?q=1", "text/html", "same body"},
 		capture{"https://h.test/based/", "text/html", "<base href=/docs/><a href=../a>a</a>"},
+		capture{"https://h.test/old", page, "<a href='mailto:a?\xff'></a><a href='/b?q=\xff#\xff'></a>" +
+			"<a href='/b?q=\xfe'></a><i style='x: url(/b?q=\xff)'></i>"},
+		capture{"https://h.test/b?q=%FF", "text/html", "of the old encoding"},
 		capture{"https://h.test/framing", "text/html", `<iframe srcdoc="&lt;img src=/i.png>"></iframe>` +
 			"<noscript><img data-original=/i.png></noscript>"},
 		capture{"https://h.test/odd.css", "text/css",
@@ -136,7 +139,9 @@ func TestMirror(t *testing.T) {
 			`<link rel="stylesheet" href="../s.css"><a href="#y">y</a><a href="javascript:f()">j</a>` +
 			`<meta http-equiv="refresh" content="3; url=../a.htm"><script>"<a href=/a>"</script>`,
 		"h.test/a.htm": "same body", "h.test/b@" + sum("https://h.test/b?q=1") + ".htm": "same body",
-		"h.test/i.png": "png",
+		"h.test/i.png": "png", "h.test/b@" + sum("https://h.test/b?q=%FF") + ".htm": "of the old encoding",
+		"h.test/old.htm": "<a href='mailto:a?я'></a>" + `<a href="b@` + sum("https://h.test/b?q=%FF") + `.htm#я"></a>` +
+			`<a href="https://h.test/b?q=%FE"></a><i style="x: url(&#34;https://h.test/b?q=%D1%8F&#34;)"></i>`,
 		"h.test/s.css": `/* url(/i.png) */ @import url("https://h.test/t.css"); ` +
 			`a { b: url("i.png"); c: "/i.png" }`,
 		"h.test/framing.htm": `<iframe srcdoc="&lt;img src=&#34;i.png&#34;&gt;"></iframe>` +
