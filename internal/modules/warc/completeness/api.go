@@ -110,24 +110,26 @@ func ofRunning(ctx context.Context, s *server.Server, url string) (*PageRequisit
 	if err != nil {
 		return nil, err
 	}
-	return orUnknown(ctx, l, url)
-}
-
-// ofCluster is ofRunning for a cluster.
-func ofCluster(ctx context.Context, d server.Division, url string) (*PageRequisites, error) {
-	c := &cluster{d: d}
-	p, err := orUnknown(ctx, c, url)
-	if err == nil && c.lacking != nil {
-		p.Incomplete, p.Complete = c.lacking, false
+	p, err := One(ctx, l, url)
+	if p == nil {
+		p = unknown(url)
 	}
 	return p, err
 }
 
-// orUnknown is One with a page that has no time of a capture if it is not known.
-func orUnknown(ctx context.Context, s Source, url string) (*PageRequisites, error) {
-	p, err := One(ctx, s, url)
-	if p == nil && err == nil {
+// ofCluster is ofRunning for a cluster.
+func ofCluster(ctx context.Context, d server.Division, url string) (*PageRequisites, error) {
+	if d.Status(ctx).Requisites == nil { // no shard has fetched any
+		return unknown(url), nil
+	}
+	c := &cluster{d: d}
+	p, err := One(ctx, c, url)
+	isKnown := p != nil
+	if !isKnown {
 		p = unknown(url)
+	}
+	if c.lacking != nil && (!isKnown || p.Named > 0) {
+		p.Incomplete, p.Complete = c.lacking, false
 	}
 	return p, err
 }
@@ -137,7 +139,7 @@ func unknown(url string) *PageRequisites {
 	return &PageRequisites{URL: url, Missing: map[string]int{}, Requisite: []MissingRequisite{}}
 }
 
-// One returns how complete a page is; nil: that is not known.
+// One returns how complete a page is; nil: that is not known. What is no document has no time of a capture.
 func One(ctx context.Context, s Source, url string) (*PageRequisites, error) {
 	d := new(Docs)
 	states, err := s.States(ctx, []string{url})

@@ -36,6 +36,7 @@ type Doc struct {
 	Parts     []int32 `json:"parts,omitempty"` // its requisites; of a redirect, its target
 	Redirects bool    `json:"to,omitempty"`    // Parts is where it leads
 	LeftOut   int     `json:"left,omitempty"`  // beyond archive.requisites_per_page
+	Bare      bool    `json:"bare,omitempty"`  // it is of a kind that is made of nothing
 	repeats   bool    // only captures were seen that are unchanged, and name nothing themselves
 }
 
@@ -207,11 +208,15 @@ type WantedDoc struct {
 	At  time.Time `json:"at"`
 }
 
-// Find reads what some documents of an archive name.
+// Find reads what some documents of an archive name. One of a kind that is made of nothing names nothing.
 func (d *Docs) Find(ctx context.Context, c *warcfiles.Collection, wanted []WantedDoc) error {
 	for _, w := range wanted {
 		err := c.TellOf(ctx, w.URL, w.At, func(t *warcfiles.Told) (more bool) {
-			return !mayName(&t.Entry) || !d.take(t)
+			if isOne := mayName(&t.Entry); isOne || t.Entry.Status != http.StatusOK {
+				return !isOne || !d.take(t)
+			}
+			d.put(t.Entry.URL, Doc{At: t.Entry.Time.Unix(), Bare: true}, nil)
+			return false
 		})
 		if err != nil {
 			return err

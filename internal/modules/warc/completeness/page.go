@@ -70,12 +70,15 @@ func (p *PageRequisites) missing() (n int) {
 // States is what became of URLs, by their numbers in Docs.
 type States map[int32]RequisiteState
 
-// Page counts for the page of a URL; false: it is not known.
+// Page counts for the page of a URL; false: it is not known. What is no document has no time of a capture.
 func (d *Docs) Page(url string, states States) (PageRequisites, bool) {
 	n, known := d.numbers[url]
 	doc := d.doc(n)
 	if !known || doc == nil || doc.Redirects {
 		return PageRequisites{}, false
+	}
+	if doc.Bare {
+		return *unknown(url), true
 	}
 	return d.page(doc, states), true
 }

@@ -144,7 +144,15 @@ type nodes struct {
 	states [2]known
 	docs   map[string]*Docs
 	lost   bool // a node, and a shard
+	none   bool // no requisites
 	asked  int
+}
+
+func (n *nodes) Status(context.Context) (s server.CrawlStatus) {
+	if !n.none {
+		s.Requisites = map[string]int{}
+	}
+	return s
 }
 
 func (n *nodes) Nodes() []string { return []string{"one", "two"} }
@@ -220,13 +228,30 @@ func TestCluster(t *testing.T) {
 		!strings.Contains(text, "1 stored page") {
 		t.Errorf("a report without a node: %q, %v", text, err)
 	}
+	bare := "http://b.test/" // is made of nothing
+	n.states[n.ShardOf("b.test")][bare] = fetched()
+	one.take(told(bare, 12, 200, "text/html"))
+	if p := must.Get(ofCluster(context.Background(), n, bare))(t); !p.Complete || p.Incomplete != nil || p.rows() != nil {
+		t.Errorf("a page that is made of nothing, without a node: %+v", p)
+	}
+	picture := "http://c.test/i.png"
+	n.states[n.ShardOf("c.test")][picture] = fetched()
+	one.put(picture, Doc{At: 12, Bare: true}, nil)
+	p = must.Get(ofCluster(context.Background(), n, picture))(t)
+	if p.Incomplete != nil || !p.Captured.IsZero() || p.rows() != nil {
+		t.Errorf("a picture, without a node: %+v", p)
+	}
 	far := "http://a.tests/" // of the shard that does not answer
 	p = must.Get(ofCluster(context.Background(), n, far))(t)
 	want := [][2]string{{"made of", "not known: shard 1: nobody answers"}}
 	if p.Incomplete == nil || !slices.Equal(p.Incomplete.Shards, []int{1}) || !slices.Equal(p.rows(), want) {
 		t.Errorf("a page of a shard that does not answer: %+v", p)
 	}
-	n.lost = false
+	n.none = true
+	if p := must.Get(ofCluster(context.Background(), n, far))(t); p.Incomplete != nil || p.rows() != nil {
+		t.Errorf("a page of a crawl without requisites: %+v", p)
+	}
+	n.none, n.lost = false, false
 	n.docs["two"] = &Docs{Texts: []string{"http://x.test/"}, List: []Doc{{URL: 7, Parts: []int32{-1}}}}
 	if p, lacking = page(); p.Named != 1 || lacking == nil {
 		t.Errorf("with an answer that makes no sense: %+v, lacking %+v", p, lacking)

@@ -29,24 +29,24 @@ type api interface {
 	Command(ctx context.Context, method, path string, body, to any) error
 }
 
-// of returns how complete a page of a crawl is, which may run; nil: that is not known. i inspects the crawl.
-func of(ctx context.Context, c *access.Crawl, i access.Inspector, page string) (*PageRequisites, error) {
+// of returns how complete a page of a crawl is, which may run; nil: that is not known, or it is no document. i inspects
+// the crawl.
+func of(ctx context.Context, c *access.Crawl, i access.Inspector, page string) (p *PageRequisites, err error) {
 	switch i := i.(type) {
 	case api:
-		p := new(PageRequisites)
+		p = new(PageRequisites)
 		err := i.Command(ctx, http.MethodGet, Path+"?"+url.Values{"url": {page}}.Encode(), nil, p)
 		if err != nil { // it is an addition: what is known of the URL itself is told without
 			p = unknown(page)
 			p.Incomplete = &server.Incomplete{Shards: []int{}, Why: []string{err.Error()}}
 		}
-		if p.Captured.IsZero() && p.Incomplete == nil {
-			return nil, nil
-		}
-		return p, nil
 	case View:
-		return One(ctx, Local{View: i, Dirs: []string{c.OutputDir()}}, page)
+		p, err = One(ctx, Local{View: i, Dirs: []string{c.OutputDir()}}, page)
 	}
-	return nil, nil
+	if p != nil && p.Captured.IsZero() && p.Incomplete == nil {
+		return nil, err
+	}
+	return p, err
 }
 
 // maxListed is how many of the requisites that are not stored are listed.
