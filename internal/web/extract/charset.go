@@ -3,10 +3,9 @@ package extract
 import (
 	"bufio"
 	"bytes"
-	"errors"
-	"fmt"
 	"io"
 	"mime"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -14,7 +13,6 @@ import (
 	"golang.org/x/net/html/charset"
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/charmap"
-	"golang.org/x/text/encoding/htmlindex"
 	"golang.org/x/text/transform"
 )
 
@@ -31,47 +29,24 @@ const (
 // Charset is the name of the encoding in which a document has the queries of its references; empty: UTF-8.
 type Charset string
 
-// charsetOf returns the encoding for the queries of a document in an encoding (Encoding Standard, section 4.3).
-func charsetOf(name string) Charset {
-	switch name {
-	case "utf-8", "utf-16be", "utf-16le", "replacement":
-		return ""
-	}
-	return Charset(name)
-}
-
-// likeJapanese has the characters that Japanese encodings have as others: the minus, the yen sign and the overline.
-var likeJapanese = strings.NewReplacer("\u2212", "\uff0d", "\u00a5", `\`, "\u203e", "~")
+// lacking is what an encoder makes of a character that it does not have.
+var lacking = regexp.MustCompile(`&#([0-9]+);`)
 
 // Reference returns a reference with its query in the encoding (URL Standard, "percent-encode after encoding"), so that
 // [weburl.URL.Resolve] makes the URL that browsers request.
 func (c Charset) Reference(ref string) string {
-	if c == "" {
+	if c == "" || strings.HasPrefix(string(c), "utf-16") {
 		return ref
 	}
 	before, fragment, _ := strings.Cut(ref, "#")
 	path, query, _ := strings.Cut(before, "?")
-	e, err := htmlindex.Get(string(c))
-	if err != nil || isPlainASCII([]byte(query)) {
+	e, _ := charset.Lookup(string(c))
+	if e == nil || isPlainASCII([]byte(query)) {
 		return ref
 	}
-	switch c {
-	case "shift_jis", "euc-jp", "iso-2022-jp":
-		query = likeJapanese.Replace(query)
-	}
-	encoder, rest := e.NewEncoder(), []byte(query)
-	to, piece := []byte(path+"?"), make([]byte, 256)
-	for {
-		made, taken, err := encoder.Transform(piece, rest, true)
-		to = append(to, bytes.ReplaceAll(piece[:made], []byte("#"), []byte("%23"))...)
-		if rest = rest[taken:]; err == nil {
-			return string(to) + "#" + fragment
-		}
-		if !errors.Is(err, transform.ErrShortDst) { // the encoding does not have the character
-			r, size := utf8.DecodeRune(rest)
-			to, rest = fmt.Appendf(to, "%%26%%23%d%%3B", r), rest[size:]
-		}
-	}
+	query, _ = e.NewEncoder().String(query)
+	query = lacking.ReplaceAllString(query, "%26%23$1%3B")
+	return path + "?" + strings.ReplaceAll(query, "#", "%23") + "#" + fragment
 }
 
 // decoded returns body in UTF-8, body itself if it is in UTF-8 already, and the encoding for its queries. The encoding
@@ -92,13 +67,13 @@ func decoded(body []byte, contentType string) ([]byte, Charset) {
 		}
 		return validUTF8(body), ""
 	case valid && isPlainASCII(body) && name != "utf-16be" && name != "utf-16le":
-		return body, charsetOf(name) // a reference of characters may have others
+		return body, Charset(name) // a reference of characters may have others
 	}
 	text, err := e.NewDecoder().Bytes(body)
 	if err != nil {
 		return validUTF8(body), ""
 	}
-	return bytes.TrimPrefix(text, []byte("\ufeff")), charsetOf(name) // else the mark of UTF-16 would begin the body
+	return bytes.TrimPrefix(text, []byte("\ufeff")), Charset(name) // else the mark of UTF-16 would begin the body
 }
 
 // validUTF8 replaces invalid UTF-8.

@@ -25,5 +25,5 @@ func NewReader(r io.Reader, contentType string) (io.Reader, Charset) {
 	if e == nil || name == "utf-8" {
 		return in, ""
 	}
-	return transform.NewReader(in, e.NewDecoder()), charsetOf(name)
+	return transform.NewReader(in, e.NewDecoder()), Charset(name)
 }
