@@ -29,8 +29,7 @@ const (
 // Charset is the name of the encoding in which a document has the queries of its references; empty: UTF-8.
 type Charset string
 
-// lacking is what an encoder makes of a character that it does not have.
-var lacking = regexp.MustCompile(`&#([0-9]+);`)
+var lacking = regexp.MustCompile(`&#([0-9]+);`) // what an encoder makes of a character that it does not have
 
 // Reference returns a reference with its query in the encoding (URL Standard, "percent-encode after encoding"), so that
 // [weburl.URL.Resolve] makes the URL that browsers request.
@@ -91,8 +90,7 @@ func announced(head []byte, contentType string) (encoding.Encoding, string) {
 	return nil, ""
 }
 
-// declared returns the encoding that the response or the document declares. A nil encoding means
-// none.
+// declared returns the encoding that the response or the document declares. Nil: none.
 func declared(body []byte, contentType string) (encoding.Encoding, string) {
 	head := body[:min(len(body), prescanBytes)]
 	if e, name := announced(head, contentType); e != nil {
@@ -140,8 +138,7 @@ func guess(body []byte) (encoding.Encoding, string) {
 	return charset.Lookup("windows-1252")
 }
 
-// partialRune returns the number of bytes at the end of body that begin a character but do not
-// complete it.
+// partialRune returns the number of bytes at the end of body that begin a character but do not complete it.
 func partialRune(body []byte) int {
 	for i := 1; i < utf8.UTFMax && i <= len(body); i++ {
 		if b := body[len(body)-i]; utf8.RuneStart(b) {
@@ -165,9 +162,8 @@ func isPlainASCII(body []byte) bool {
 	return true
 }
 
-// toUTF8Reader decodes a list as it is read. The encoding is that of the byte order mark, else of
-// the Content-Type, else of the XML declaration, else UTF-8, in which invalid bytes stay as they
-// are.
+// toUTF8Reader decodes a list as it is read. The encoding is that of the byte order mark, else of the Content-Type,
+// else of the XML declaration, else UTF-8, in which invalid bytes stay as they are.
 func toUTF8Reader(r io.Reader, contentType string) io.Reader {
 	in := bufio.NewReaderSize(r, 4096)
 	head, _ := in.Peek(prescanBytes)

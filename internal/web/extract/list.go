@@ -30,8 +30,7 @@ func (r Role) String() string {
 	return [...]string{"page", "sitemap", "alternate", "media", "next"}[r]
 }
 
-// Frequency is how often a page changes, according to its sitemap. The numbers are stored and
-// therefore stable.
+// Frequency is how often a page changes, according to its sitemap. The numbers are stored and therefore stable.
 type Frequency uint8
 
 // The frequencies of sitemaps.org.
@@ -70,8 +69,7 @@ type ListOptions struct {
 	Media    bool  // images, videos and enclosures too
 }
 
-// DefaultListOptions returns bounds beyond those of sitemaps.org, 50,000 URLs in 50 MB: 100,000
-// URLs in 50 MiB.
+// DefaultListOptions returns bounds beyond those of sitemaps.org, 50,000 URLs in 50 MB: 100,000 URLs in 50 MiB.
 func DefaultListOptions() ListOptions { return ListOptions{MaxItems: 100_000, MaxBytes: 50 << 20} }
 
 // Validate reports a bound that is not positive, by its name.
@@ -94,11 +92,10 @@ type List struct {
 // errEnough ends the reading of a list at a bound.
 var errEnough = errors.New("bound reached")
 
-// ReadList reads a sitemap or feed of the given kind, which [SniffList] recognises, and passes on
-// its URLs one by one, in order. It holds at most one element of the file. base is the URL from
-// which the file was fetched, contentType its Content-Type. Defects of a file are never an error:
-// it is read as far as possible. The error is that of each, which ends the reading, or means that
-// the options are not valid.
+// ReadList reads a sitemap or feed of the given kind, which [SniffList] recognises, and passes on its URLs one by one,
+// in order. It holds at most one element of the file. base is the URL from which the file was fetched, contentType its
+// Content-Type. Defects of a file are never an error: it is read as far as possible. The error is that of each, which
+// ends the reading, or means that the options are not valid.
 func ReadList(r io.Reader, kind ListKind, contentType string, base weburl.URL, o ListOptions,
 	each func(Item) error) (List, error) {
 	if err := o.Validate(); err != nil {

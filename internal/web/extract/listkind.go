@@ -125,8 +125,7 @@ func listOfRoot(name string, head []byte) ListKind {
 	return NotAList
 }
 
-// listWithin searches for a sitemap behind something else, such as a message of the program that
-// wrote it.
+// listWithin searches for a sitemap behind something else, such as a message of the program that wrote it.
 func listWithin(head []byte) ListKind {
 	switch {
 	case bytes.Contains(head, []byte("<urlset")):

@@ -11,9 +11,8 @@ import (
 // maxTag is the size of a tag, in bytes, after which the tokenizer is replaced.
 const maxTag = 16 << 10
 
-// Tokenizer is the tokenizer of golang.org/x/net in linear time. The original empties the table of
-// attribute names before each tag, and the table never shrinks: a tag with a million attributes
-// would slow down every later tag.
+// Tokenizer is the tokenizer of golang.org/x/net in linear time. The original empties the table of attribute names
+// before each tag, and the table never shrinks: a tag with a million attributes would slow down every later tag.
 type Tokenizer struct {
 	*html.Tokenizer
 	r       io.Reader
@@ -170,8 +169,7 @@ func endOfRawText(text []byte, name string) int {
 	}
 }
 
-// name returns the lower-cased name of the current tag, as TagName does. It is valid until the next
-// token.
+// name returns the lower-cased name of the current tag, as TagName does. It is valid until the next token.
 func (t *Tokenizer) name() []byte {
 	if t.tag.text != nil {
 		return t.tag.name

@@ -231,7 +231,8 @@ func TestCluster(t *testing.T) {
 	bare := "http://b.test/" // is made of nothing
 	n.states[n.ShardOf("b.test")][bare] = fetched()
 	one.take(told(bare, 12, 200, "text/html"))
-	if p := must.Get(ofCluster(context.Background(), n, bare))(t); !p.Complete || p.Incomplete != nil || p.rows() != nil {
+	p = must.Get(ofCluster(context.Background(), n, bare))(t)
+	if !p.Complete || p.Incomplete != nil || p.rows() != nil {
 		t.Errorf("a page that is made of nothing, without a node: %+v", p)
 	}
 	picture := "http://c.test/i.png"

@@ -229,7 +229,6 @@ func (unsynced) Sync() error { return nil }
 // TestEraseKilled kills an erasure before and after each change of the directory. Then each file is
 // the old or the new one; and the next erasure, which may be killed too, ends it.
 func TestEraseKilled(t *testing.T) {
-	t.Parallel()
 	o := allOptions(t)
 	o.MaxFileBytes, o.Formats, o.Compress = 1<<20, []string{archive.FormatJSONL, Name}, archive.CompressNone
 	erasable(t, o)
@@ -301,7 +300,6 @@ func eraseUntil(t *testing.T, dir string, names weburl.Names, steps int) (ended 
 
 // TestEraseUnreadable: a file that is damaged stays as it is.
 func TestEraseUnreadable(t *testing.T) {
-	t.Parallel()
 	o := allOptions(t)
 	o.MaxFileBytes = 1 << 20
 	erasable(t, o)

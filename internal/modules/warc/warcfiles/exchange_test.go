@@ -42,12 +42,8 @@ func compressions(t testing.TB) map[string]archive.Compression {
 }
 
 func eachCompression(t *testing.T, f func(t *testing.T, c archive.Compression)) {
-	t.Parallel()
 	for name, c := range compressions(t) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f(t, c)
-		})
+		t.Run(name, func(t *testing.T) { f(t, c) })
 	}
 }
 
@@ -581,12 +577,10 @@ func TestChangedCompression(t *testing.T) {
 // unfinished file is completed as it is, and the next file has the new compression. If nothing has
 // changed, the file goes on.
 func TestChangedRecords(t *testing.T) {
-	t.Parallel()
 	all := compressions(t)
 	for name, first := range all {
 		for other, second := range all {
 			t.Run(name+" to "+other, func(t *testing.T) {
-				t.Parallel()
 				o := allOptions(t)
 				o.Formats, o.MaxFileBytes, o.Records = []string{Name}, 1<<20, first
 				w, e := mustOpen(t, o, nil), newEncoder(t, o)

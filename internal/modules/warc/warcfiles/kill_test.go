@@ -111,7 +111,6 @@ func killOptions(dir string) (archive.Options, error) {
 func killURL(n int) string { return fmt.Sprintf("http://h.test/%09d", n) }
 
 func TestKilledProcessLeavesWhatIsCommitted(t *testing.T) {
-	t.Parallel()
 	dir := t.TempDir()
 	o := must.Get(killOptions(dir))(t)
 	var c commitFile

@@ -53,7 +53,6 @@ func revisits(t testing.TB, c *Collection) (all []warc.Entry) {
 // TestOriginalNear: the original of a revisit record is found in the files that were written at its time, without those
 // of other times: one damaged index costs what it is of. Whatever the names say, it is found.
 func TestOriginalNear(t *testing.T) {
-	t.Parallel()
 	dir := writeRevisits(t, 5)
 	c := must.Get(OpenCollection(dir, known()))(t)
 	read := func(e warc.Entry) (string, error) {
