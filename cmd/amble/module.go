@@ -117,6 +117,9 @@ func unplugged(c *config.Config, plugged []module) error {
 		return console.Exit(console.ExitUsage,
 			errors.New("identity.listen and identity.sign ask for what this program was built without (build tag "+
 				"core): leave them out, or use the whole program"))
+	case c.Server.FetchToken != "" && !serves:
+		return console.Exit(console.ExitUsage, errors.New("server.fetch_token is for fetchers, which this program was "+
+			"built without (build tag core): leave it out, or use the whole program"))
 	case (c.Output.OnComplete != "" || c.Output.WACZ) && !serves:
 		return console.Exit(console.ExitUsage, errors.New("output.on_complete and output.wacz ask for what this "+
 			"program was built without (build tag core): leave them out, or use the whole program"))

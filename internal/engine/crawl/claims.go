@@ -11,52 +11,6 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// lend makes leases of what the dispatcher has given. Pages whose use is refused are not lent.
-func (l *lendings) lend(
-	ctx context.Context, m *mailbox, w *workers, given []*lentPage, bare bool,
-) ([]remote.Lease, error) {
-	at := make([]storage.Position, len(given))
-	for i, page := range given {
-		at[i] = page.remote.At
-	}
-	metadata, err := l.store.MetadataOf(at)
-	if err != nil {
-		return nil, errors.Join(err, m.putBack(ctx, given))
-	}
-	leases := make([]remote.Lease, 0, len(given))
-	for i, page := range given {
-		x := page.remote
-		if refusal, refused := w.RefusesUse(&page.lease); refused {
-			res := &work.Result{Lease: page.lease, Remote: &work.RemoteResult{Lease: x}}
-			res.Page = refusal
-			err = errors.Join(err, m.call(ctx, func(d *dispatcher) {
-				if d.remote.IsOut(x) { // else it has run out meanwhile
-					d.complete(res)
-				}
-			}))
-			continue
-		}
-		lease := w.Describe(&page.lease, x, bare)
-		lease.Metadata = metadata[i]
-		leases = append(leases, lease)
-	}
-	return leases, err
-}
-
-// putBack ends leases that nobody gets.
-func (m *mailbox) putBack(ctx context.Context, given []*lentPage) error {
-	return m.call(context.WithoutCancel(ctx), func(d *dispatcher) {
-		for _, page := range given {
-			if x := page.remote; d.remote.IsOut(x) {
-				now := d.o.Now()
-				back := broken(&page.lease, x, now, now)
-				back.Page.Report = frontier.Report{End: now}
-				d.complete(back)
-			}
-		}
-	})
-}
-
 // claims are reports on their way to their leases.
 type claims struct {
 	all  []claim

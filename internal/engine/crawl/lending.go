@@ -1,15 +1,16 @@
 package crawl
 
 import (
-	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/work"
+	"github.com/amble-crawler/amble/internal/engine/marks"
 	"github.com/amble-crawler/amble/internal/engine/remote"
 	"github.com/amble-crawler/amble/internal/web/fetch"
 	"github.com/amble-crawler/amble/politeness"
@@ -62,55 +63,6 @@ type leaseWait struct {
 // loadTimeout is for how long a request that is to end waits for queues that are being read. It bounds
 // what a disk that hangs can do.
 const loadTimeout = 10 * time.Second
-
-// run waits until the request is answered, or waited or ctx end. The error is ErrNotRunning, remote.ErrCutOff or
-// remote.ErrLease.
-func (w *leaseWait) run(ctx, waited context.Context, m *mailbox) error {
-	uncancelled := context.WithoutCancel(ctx)
-	if err := m.call(uncancelled, func(d *dispatcher) { d.addWaiter(w) }); err != nil {
-		return err
-	}
-	select {
-	case <-w.done:
-		return w.err
-	case <-waited.Done():
-	}
-	if ctx.Err() == nil {
-		_ = m.call(uncancelled, func(d *dispatcher) { w.lastChance, w.mark = true, d.loads.Mark() })
-		select {
-		case <-w.done:
-			return w.err
-		case <-ctx.Done():
-		case <-time.After(loadTimeout):
-		}
-	}
-	// After an error the dispatcher has turned the request away.
-	_ = m.call(uncancelled, func(d *dispatcher) { d.remote.removeWaiter(w) })
-	<-w.done
-	return w.err
-}
-
-// addWaiter takes in a request for leases.
-func (ld *lender) addWaiter(w *leaseWait) {
-	r := &ld.remote
-	w.err = r.checkFetcher(w.request.Fetcher, ld.o.Now())
-	if w.err == nil && len(r.waiters) >= maxWaiters {
-		w.err = fmt.Errorf("%w: %d requests wait already", remote.ErrLease, maxWaiters)
-	}
-	if w.err != nil || ld.lend(w) {
-		close(w.done)
-		return
-	}
-	r.waiters = append(r.waiters, w)
-}
-
-// removeWaiter ends a request, whether it has leases or not.
-func (r *remoteLeases) removeWaiter(w *leaseWait) {
-	if i := slices.Index(r.waiters, w); i >= 0 {
-		r.waiters = slices.Delete(r.waiters, i, i+1)
-		close(w.done)
-	}
-}
 
 // refuseAll ends all that waits for leases, and the reports that wait for hosts to be loaded.
 func (r *remoteLeases) refuseAll() {
@@ -256,29 +208,6 @@ func (oc *outcomes) endRemote(res *work.Result) {
 	oc.flights.pages--
 }
 
-// extend moves the deadline of a lease; zero: it is not out, or not the fetcher's.
-func (ld *lender) extend(fetcher string, id remote.ID, visibility time.Duration) (time.Time, error) {
-	now := ld.o.Now()
-	x, _ := ld.remote.Find(string(id))
-	if x == nil || x.IsClaimed() || x.Fetcher != fetcher || !now.Before(x.Ends) {
-		return time.Time{}, nil
-	}
-	l, _ := ld.f.LeaseOf(x.FrontierID)
-	until := now.Add(visibility)
-	if longest := x.Began.Add(remote.MaxLeaseLife); until.After(longest) {
-		until = longest
-	}
-	before := x.Deadline
-	x.Deadline = until.Round(0)
-	offset, err := ld.ledger.lend(l, x)
-	if err != nil {
-		x.Deadline = before
-		return time.Time{}, err
-	}
-	ld.remote.Extend(x, until, offset)
-	return x.Deadline, nil
-}
-
 // runOut ends the leases whose deadline has passed: the host is charged as for a broken request, and
 // the URL goes back to its queue.
 func (ld *lender) runOut(now time.Time) {
@@ -317,4 +246,21 @@ func broken(l *frontier.Lease, x *remote.Held, start, end time.Time) *work.Resul
 	res.Request = work.RecordOf(&res.Lease, start, end)
 	res.Request.Sent, res.Request.Failure = true, fetch.KindCanceled
 	return res
+}
+
+// restoreCutOffs takes over which fetchers are cut off.
+func (pm *permits) restoreCutOffs() error {
+	found, err := pm.store.Marks(marks.CutOff)
+	for name := range found {
+		pm.remote.Fetcher(strings.TrimPrefix(name, marks.CutOff), time.Time{}).CutOff = true
+	}
+	return err
+}
+
+// checkFetcher takes note of a fetcher that calls. The error is remote.ErrCutOff.
+func (r *remoteLeases) checkFetcher(name string, now time.Time) error {
+	if r.Fetcher(name, now).CutOff {
+		return fmt.Errorf("fetcher %s: %w", name, remote.ErrCutOff)
+	}
+	return nil
 }

@@ -1,3 +1,5 @@
+//go:build !core
+
 package crawl
 
 import (
@@ -5,9 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
+	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/work"
 	"github.com/amble-crawler/amble/internal/engine/inspect"
 	"github.com/amble-crawler/amble/internal/engine/marks"
 	"github.com/amble-crawler/amble/internal/engine/remote"
@@ -170,14 +173,6 @@ func (l *lendings) setCutOff(ctx context.Context, fetcher string, on bool) error
 	return l.mailbox.Load().submit(ctx, func(d *dispatcher) error { return d.setCutOff(fetcher, on) })
 }
 
-// checkFetcher takes note of a fetcher that calls. The error is remote.ErrCutOff.
-func (r *remoteLeases) checkFetcher(name string, now time.Time) error {
-	if r.Fetcher(name, now).CutOff {
-		return fmt.Errorf("fetcher %s: %w", name, remote.ErrCutOff)
-	}
-	return nil
-}
-
 // setCutOff cuts a fetcher off, or ends that.
 func (ld *lender) setCutOff(name string, on bool) error {
 	now := ld.o.Now()
@@ -198,11 +193,120 @@ func (ld *lender) setCutOff(name string, on bool) error {
 	return nil
 }
 
-// restoreCutOffs takes over which fetchers are cut off.
-func (pm *permits) restoreCutOffs() error {
-	found, err := pm.store.Marks(marks.CutOff)
-	for name := range found {
-		pm.remote.Fetcher(strings.TrimPrefix(name, marks.CutOff), time.Time{}).CutOff = true
+// lend makes leases of what the dispatcher has given. Pages whose use is refused are not lent.
+func (l *lendings) lend(
+	ctx context.Context, m *mailbox, w *workers, given []*lentPage, bare bool,
+) ([]remote.Lease, error) {
+	at := make([]storage.Position, len(given))
+	for i, page := range given {
+		at[i] = page.remote.At
 	}
-	return err
+	metadata, err := l.store.MetadataOf(at)
+	if err != nil {
+		return nil, errors.Join(err, m.putBack(ctx, given))
+	}
+	leases := make([]remote.Lease, 0, len(given))
+	for i, page := range given {
+		x := page.remote
+		if refusal, refused := w.RefusesUse(&page.lease); refused {
+			res := &work.Result{Lease: page.lease, Remote: &work.RemoteResult{Lease: x}}
+			res.Page = refusal
+			err = errors.Join(err, m.call(ctx, func(d *dispatcher) {
+				if d.remote.IsOut(x) { // else it has run out meanwhile
+					d.complete(res)
+				}
+			}))
+			continue
+		}
+		lease := w.Describe(&page.lease, x, bare)
+		lease.Metadata = metadata[i]
+		leases = append(leases, lease)
+	}
+	return leases, err
+}
+
+// putBack ends leases that nobody gets.
+func (m *mailbox) putBack(ctx context.Context, given []*lentPage) error {
+	return m.call(context.WithoutCancel(ctx), func(d *dispatcher) {
+		for _, page := range given {
+			if x := page.remote; d.remote.IsOut(x) {
+				now := d.o.Now()
+				back := broken(&page.lease, x, now, now)
+				back.Page.Report = frontier.Report{End: now}
+				d.complete(back)
+			}
+		}
+	})
+}
+
+// run waits until the request is answered, or waited or ctx end. The error is ErrNotRunning, remote.ErrCutOff or
+// remote.ErrLease.
+func (w *leaseWait) run(ctx, waited context.Context, m *mailbox) error {
+	uncancelled := context.WithoutCancel(ctx)
+	if err := m.call(uncancelled, func(d *dispatcher) { d.addWaiter(w) }); err != nil {
+		return err
+	}
+	select {
+	case <-w.done:
+		return w.err
+	case <-waited.Done():
+	}
+	if ctx.Err() == nil {
+		_ = m.call(uncancelled, func(d *dispatcher) { w.lastChance, w.mark = true, d.loads.Mark() })
+		select {
+		case <-w.done:
+			return w.err
+		case <-ctx.Done():
+		case <-time.After(loadTimeout):
+		}
+	}
+	// After an error the dispatcher has turned the request away.
+	_ = m.call(uncancelled, func(d *dispatcher) { d.remote.removeWaiter(w) })
+	<-w.done
+	return w.err
+}
+
+// addWaiter takes in a request for leases.
+func (ld *lender) addWaiter(w *leaseWait) {
+	r := &ld.remote
+	w.err = r.checkFetcher(w.request.Fetcher, ld.o.Now())
+	if w.err == nil && len(r.waiters) >= maxWaiters {
+		w.err = fmt.Errorf("%w: %d requests wait already", remote.ErrLease, maxWaiters)
+	}
+	if w.err != nil || ld.lend(w) {
+		close(w.done)
+		return
+	}
+	r.waiters = append(r.waiters, w)
+}
+
+// removeWaiter ends a request, whether it has leases or not.
+func (r *remoteLeases) removeWaiter(w *leaseWait) {
+	if i := slices.Index(r.waiters, w); i >= 0 {
+		r.waiters = slices.Delete(r.waiters, i, i+1)
+		close(w.done)
+	}
+}
+
+// extend moves the deadline of a lease; zero: it is not out, or not the fetcher's.
+func (ld *lender) extend(fetcher string, id remote.ID, visibility time.Duration) (time.Time, error) {
+	now := ld.o.Now()
+	x, _ := ld.remote.Find(string(id))
+	if x == nil || x.IsClaimed() || x.Fetcher != fetcher || !now.Before(x.Ends) {
+		return time.Time{}, nil
+	}
+	l, _ := ld.f.LeaseOf(x.FrontierID)
+	until := now.Add(visibility)
+	if longest := x.Began.Add(remote.MaxLeaseLife); until.After(longest) {
+		until = longest
+	}
+	before := x.Deadline
+	x.Deadline = until.Round(0)
+	offset, err := ld.ledger.lend(l, x)
+	if err != nil {
+		x.Deadline = before
+		return time.Time{}, err
+	}
+	ld.remote.Extend(x, until, offset)
+	return x.Deadline, nil
 }

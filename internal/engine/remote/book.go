@@ -151,13 +151,6 @@ func (b *Book) Claim(l *Held) {
 // Reported takes note of the line in the start ledger for the work on a report.
 func (b *Book) Reported(l *Held, offset uint64) { l.EndLine, b.reported[l] = offset, true }
 
-// Extend moves the deadline of a lease, which has another line in the start ledger for it.
-func (b *Book) Extend(l *Held, until time.Time, offset uint64) {
-	l.Deadline, l.Ends, l.Offset, l.saved = until.Round(0), until, offset, false
-	heap.Fix(&b.deadlines, l.index)
-	b.unsaved = append(b.unsaved, savedLater{l, offset})
-}
-
 // Over returns the lease whose deadline passed first; nil: none has passed.
 func (b *Book) Over(now time.Time) *Held {
 	if len(b.deadlines) == 0 || now.Before(b.deadlines[0].Ends) {

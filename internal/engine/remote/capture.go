@@ -1,40 +1,26 @@
+//go:build !core
+
 package remote
 
 import (
+	"container/heap"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/net/http/httpguts"
 
+	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/web/fetch"
+	"github.com/amble-crawler/amble/internal/web/httpfield"
 	"github.com/amble-crawler/amble/internal/web/spool"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
-
-// MaxCaptures bounds the captures of a report.
-const MaxCaptures = 256
-
-// Capture is a request that a fetcher made for a lease, with its response, for web archives: that for the page, or one
-// that the page has caused.
-type Capture struct {
-	URL     weburl.URL
-	Request http.Header // as sent
-	Status  int
-	Header  http.Header // of the response, as received
-	Body    []byte      // decoded
-	// OfReport means that Status, Header and Body are those of the report.
-	OfReport bool
-}
-
-// isValid reports whether a capture is within its bounds.
-func (c *Capture) isValid() bool {
-	return !c.URL.IsZero() && headerSize(c.Request) <= MaxReportHeader && headerSize(c.Header) <= MaxReportHeader &&
-		(c.OfReport || c.Status >= 200 && c.Status <= 599)
-}
 
 // Captured returns the capture of the page of a report; nil: it has none.
 func (r *Report) Captured(page weburl.URL) *Capture {
@@ -112,12 +98,47 @@ func sent(reported http.Header) http.Header {
 	return header
 }
 
-// headerSize returns the bytes of a header.
-func headerSize(header http.Header) (size int) {
-	for name, values := range header {
-		for _, value := range values {
-			size += len(name) + len(value) + 4
-		}
+// Response makes a response of a report, or the failure that there was instead, for the request of a lease that took
+// from start to end. At most so many bytes of the body count. check returns an error for a type that is not wanted.
+func (r *Report) Response(l *frontier.Lease, start, end time.Time, most int64,
+	check func(status int, header http.Header) error) (*fetch.Response, error) {
+	failure := &fetch.Error{
+		Kind: r.Failure, Op: "request", URL: l.URL.String(), Sent: true, Start: start, End: end,
+		Header: reportedHeader(r.Header, end), Err: errors.New("reported by the fetcher"),
 	}
-	return size
+	last := &l.Head.Last
+	switch {
+	case r.Status == 0:
+		return nil, failure
+	case r.Status == http.StatusNotModified && last.ETag == "" && last.Modified == "":
+		failure.Kind = fetch.KindBadResponse
+		return nil, failure
+	}
+	if err := check(r.Status, failure.Header); err != nil && !l.Head.Sitemap {
+		failure.Kind, failure.Err = fetch.KindTypeNotWanted, err
+		return nil, failure
+	}
+	body := r.Body[:min(int64(len(r.Body)), most)]
+	return &fetch.Response{
+		Status: r.Status, Header: failure.Header, Body: spool.Of(body), Truncated: len(body) < len(r.Body),
+		Start: start, Connected: start, FirstByte: start, End: end, WireBytes: int64(len(r.Body)),
+	}, nil
+}
+
+// reportedHeader returns the fields of a reported header that a server can have sent. The body comes
+// without encodings.
+func reportedHeader(reported http.Header, end time.Time) http.Header {
+	header := sent(reported)
+	for _, name := range []string{"Content-Encoding", "Content-Length", "Transfer-Encoding", "Set-Cookie"} {
+		header.Del(name)
+	}
+	httpfield.Settle(header, end)
+	return header
+}
+
+// Extend moves the deadline of a lease, which has another line in the start ledger for it.
+func (b *Book) Extend(l *Held, until time.Time, offset uint64) {
+	l.Deadline, l.Ends, l.Offset, l.saved = until.Round(0), until, offset, false
+	heap.Fix(&b.deadlines, l.index)
+	b.unsaved = append(b.unsaved, savedLater{l, offset})
 }

@@ -2,7 +2,6 @@ package work
 
 import (
 	"cmp"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -36,33 +35,6 @@ func (w *Worker) Describe(l *frontier.Lease, x *remote.Held, bare bool) remote.L
 		r.Header = w.client.PlainHeader(w.requestOf(l))
 	}
 	return r
-}
-
-// ServeReport does the work of a report: that of a page lease behind its request. Whatever is in it
-// costs its own URL at most.
-func (w *Worker) ServeReport(res *Result, r *remote.Report) {
-	defer res.End(nil)
-	defer res.closeResponse()
-	defer func() {
-		if cause := recover(); cause != nil {
-			w.crashed(res.Ctx, res, cause, debug.Stack())
-		}
-	}()
-	most := cmp.Or(w.maxBody(&res.Lease.Head), w.o.Fetch.MaxBody)
-	resp, err := r.Response(&res.Lease, res.Remote.Start, res.Remote.End, most, w.o.Fetch.CheckType)
-	if resp != nil && w.o.Fetch.Capture {
-		resp.Wire = r.Wire(res.Lease.URL, resp)
-		res.visit.Beside = w.captured(res, r)
-	}
-	resp, failure, report := w.ended(res, res.Lease.URL, resp, err)
-	if failure != nil && report.Broken {
-		report.Broken = false // the fetcher has made its request, and says what came of it
-	}
-	if r.Took <= 0 { // for so long the fetcher had the URL, not the host the request
-		report.Duration = 0
-	}
-	res.Page.Report, res.Page.Next = report, r.Next
-	w.takePage(res.Ctx, res, resp, failure)
 }
 
 // OutputLost encodes the line of a page whose lease has run out, if that was its last attempt.
