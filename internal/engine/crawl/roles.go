@@ -62,7 +62,7 @@ func (e *Engine) newRoles(f *frontier.Frontier, forgiven load.Forgiveness) (*dis
 		reporter: reporter{
 			send: e.publish, tally: &e.tally, started: e.o.Now(),
 			surveyor: survey.Surveyor{Frontier: f, Store: e.store, Now: e.o.Now, Table: e.table},
-			dead:     seedbook.DeadFinder{Store: e.store, Owns: e.o.owns, Held: heldFor(f)},
+			dead:     seedbook.DeadFinder{Store: e.store, Owns: e.o.owns, Held: heldFor(f), Began: e.o.Now()},
 		},
 		toCommit: batches, committed: committed,
 	}}}

@@ -185,7 +185,7 @@ func (oc *outcomes) report(state string) {
 	switch state {
 	case "running":
 		oc.surveyor.Begin(oc.postponedAfter())
-		oc.dead.Step(oc.f.Scope().Seeds())
+		oc.dead.Step(oc.f.Scope().Seeds(), oc.o.Now())
 	case "finished":
 		oc.surveyor.All(oc.postponedAfter())
 	}

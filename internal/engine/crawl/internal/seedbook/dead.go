@@ -2,6 +2,7 @@ package seedbook
 
 import (
 	"cmp"
+	"time"
 
 	"github.com/amble-crawler/amble/internal/engine/inspect"
 	"github.com/amble-crawler/amble/internal/rules/seeds"
@@ -31,8 +32,10 @@ type DeadFinder struct {
 	Store Lookup
 	Owns  func(host string) bool // the seeds of other hosts are those of other shards
 	// Held returns why a host lets none of its URLs be fetched; false: it does.
-	Held func(*storage.Host) (why string, held bool)
+	Held  func(*storage.Host) (why string, held bool)
+	Began time.Time // when the run did
 
+	next  time.Time       // no round begins before it
 	found *Dead           // by the last round; nil: there are none
 	begun *Dead           // nil: there are none
 	part  int             // of the seeds, the next of the round under way
@@ -42,8 +45,14 @@ type DeadFinder struct {
 // Found returns what the last round found; nil: nothing. It does not change.
 func (f *DeadFinder) Found() *Dead { return f.found }
 
+// maxRoundEvery is the most time between two rounds. Early in a run they follow each other sooner.
+const maxRoundEvery = 10 * time.Second
+
 // Step looks up the next seeds of a set. Where redirects of a seed led counts for that seed.
-func (f *DeadFinder) Step(set *seeds.Set) {
+func (f *DeadFinder) Step(set *seeds.Set, now time.Time) {
+	if now.Before(f.next) {
+		return
+	}
 	for range DeadStep {
 		for ; len(f.left) == 0 && f.part < seeds.Parts; f.part++ {
 			for m := range set.In(f.part, f.part+1) {
@@ -54,6 +63,7 @@ func (f *DeadFinder) Step(set *seeds.Set) {
 		}
 		if len(f.left) == 0 {
 			f.found, f.begun, f.part = f.begun, nil, 0
+			f.next = now.Add(min(now.Sub(f.Began)/60, maxRoundEvery))
 			return
 		}
 		if result, dead := f.fate(set, f.left[0]); dead {
