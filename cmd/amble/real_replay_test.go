@@ -282,7 +282,8 @@ func load(t *testing.T, tab *browser.Tab, page string, places ...string) {
 		[...document.images].every((i) => i.complete)`)
 	for _, failure := range tab.Failures() {
 		isRefused := strings.HasPrefix(page, "file:") && (strings.HasPrefix(failure, "Manifest: ") ||
-			slices.Contains(refused, path.Base(page)) && strings.HasSuffix(failure, "net::ERR_FAILED"))
+			slices.Contains(refused, path.Base(page)) && (strings.HasSuffix(failure, "net::ERR_FAILED") ||
+				failure == "Other: "))
 		if !isRefused && !strings.Contains(failure, "/favicon.ico ") {
 			t.Errorf("%s: %s", page, failure)
 		}
