@@ -12,16 +12,17 @@ import (
 
 // Result is how a run has ended, for amble run --json. A nil one is printed nowhere.
 type Result struct {
-	End      crawl.End `json:"end"` // one of Ends
-	ExitCode int       `json:"exit_code"`
-	Error    string    `json:"error,omitempty"`
-	Seconds  float64   `json:"seconds"`
-	Pages    uint64    `json:"pages"` // fetched in this run
-	// Requisites are what pages are made of, fetched in this run; absent: none.
-	Requisites uint64            `json:"requisites,omitempty"`
-	Bytes      uint64            `json:"bytes"`            // of all bodies
-	Queued     int               `json:"queued"`           // URLs that wait
-	Failed     map[string]uint64 `json:"failed,omitempty"` // URLs given up in this run, by reason
+	End        crawl.End         `json:"end"` // one of Ends
+	ExitCode   int               `json:"exit_code"`
+	Error      string            `json:"error,omitempty"`
+	Seconds    float64           `json:"seconds"`
+	Pages      uint64            `json:"pages"`                // fetched in this run
+	Requisites uint64            `json:"requisites,omitempty"` // what pages are made of, fetched in this run
+	Recrawls   uint64            `json:"recrawls,omitempty"`   // pages that were known and requested again
+	Unchanged  uint64            `json:"unchanged,omitempty"`  // of them
+	Bytes      uint64            `json:"bytes"`                // of all bodies
+	Queued     int               `json:"queued"`               // URLs that wait
+	Failed     map[string]uint64 `json:"failed,omitempty"`     // URLs given up in this run, by reason
 	Postponed  []crawl.Postponed `json:"postponed,omitempty"`
 	Walls      map[string]int    `json:"walls,omitempty"`        // hosts behind a wall, by its kind
 	WallMakers map[string]int    `json:"wall_makers,omitempty"`  // the same, by its maker
@@ -33,6 +34,7 @@ type Result struct {
 func (e *Result) Take(out *Outcome) {
 	run := &out.Status.Run
 	e.End, e.Seconds, e.Pages, e.Requisites, e.Bytes = out.End, out.Took.Seconds(), run.Pages, run.Requisites, run.Bytes
+	e.Recrawls, e.Unchanged = run.Recrawls, run.Unchanged
 	e.Queued, e.Failed, e.Postponed = Queued(out.Status), out.Status.Failed, out.Postponed
 	e.Walls, e.WallMakers = out.Status.Walls, out.Status.WallMakers
 	if out.Seeds.Failed {

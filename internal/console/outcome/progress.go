@@ -114,8 +114,7 @@ func HostsAt(s crawl.Status) (active, waiting int) {
 // Seconds converts seconds to a duration.
 func Seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// StateSince returns when the crawl entered its state. For a running crawl that is its start, even
-// if it was held meanwhile.
+// StateSince returns when the crawl entered its state; for a running crawl, its start, even if it was held meanwhile.
 func StateSince(s crawl.Status) time.Time {
 	if s.State == "running" || s.Since.IsZero() {
 		return s.Started
@@ -123,8 +122,7 @@ func StateSince(s crawl.Status) time.Time {
 	return s.Since
 }
 
-// ErrorKinds counts the failures of this run by kind, lookups of names included. It leaves out
-// requests that the crawl itself broke off, and 4xx, which are responses.
+// ErrorKinds counts the failures of this run by kind, those of lookups too; 4xx and requests broken off are none.
 func ErrorKinds(s crawl.Status) map[string]uint64 {
 	kinds := maps.Clone(s.Errors)
 	delete(kinds, "status_4xx")

@@ -55,7 +55,7 @@ func (w *Worker) takePage(ctx context.Context, res *Result, resp *fetch.Response
 		return
 	}
 	last := l.Head.Last.State
-	isRecrawl := last != storage.Queued && last != storage.Retrying && !l.Head.IsRequisite()
+	isRecrawl := !l.Head.IsRequisite() && (last != storage.Queued && last != storage.Retrying || l.Head.Last.Digest > 0)
 	if isRecrawl {
 		w.tally.Recrawls.Add(1)
 	}
