@@ -152,7 +152,7 @@ func (w *hostWork) moveRecrawl(r *hostRow, d *Done, from, to uint32) error {
 	return nil
 }
 
-// findRecrawls finds the earliest recrawl of each origin of the host at hand of which one was moved.
+// findRecrawls finds the earliest recrawl of each origin of the host at hand that had one moved.
 func (w *hostWork) findRecrawls(r *hostRow) {
 	for i := range r.origins {
 		if w.recrawls&(1<<i) == 0 {

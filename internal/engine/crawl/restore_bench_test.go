@@ -14,8 +14,8 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// BenchmarkRestore reads the hosts of a store at the start of a crawl: hosts that wait, of which nothing was fetched
-// yet, and hosts of which a page was fetched a while ago. BENCH_HOSTS is their number. It reports what that takes and
+// BenchmarkRestore reads the hosts of a store at the start of a crawl: hosts without a fetched page, and hosts with a
+// page that was fetched a while ago. BENCH_HOSTS is their number. It reports what that takes and
 // the bytes that stay in memory, for each host.
 func BenchmarkRestore(b *testing.B) {
 	hosts := 20_000

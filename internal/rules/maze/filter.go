@@ -1,10 +1,6 @@
 package maze
 
-import (
-	"slices"
-
-	"github.com/amble-crawler/amble/storage"
-)
+import "github.com/amble-crawler/amble/storage"
 
 // filter is a Bloom filter of links. All bits of a link are in one line.
 type filter []line
@@ -14,8 +10,10 @@ type line [8]uint64
 
 const (
 	fewestLines = 8    // of a filter, ...
-	mostLines   = 64   // which is doubled while it has fewer, and more than 16 links for each
+	mostLines   = 64   // which is doubled while it has fewer, ...
+	linksOfLine = 16   // and more links for each than this
 	mostInSeen  = 3072 // links in a filter; then it is the one before
+	mostOfPage  = 1024 // links of a page that are compared: more would make a filter take new links for known ones
 )
 
 // of returns the line of a link. The number of lines is a power of two.
@@ -44,26 +42,23 @@ func (l *line) add(link uint64) {
 // were not among them, in place of own. A site may have any number of links: when the filter is full, it is
 // the one before, and an empty one takes its place. So the last ones stay known.
 func (h *host) note(found []storage.Found, own []int) (fresh []int) {
-	added := 0
+	for h.inSeen+len(own) > linksOfLine*len(h.seen) && len(h.seen) < mostLines {
+		h.seen = append(h.seen, h.seen...) // each link has bits in both halves
+	}
+	fresh = own[:0]
 	for _, i := range own {
 		link := found[i].Fingerprint
-		if l := h.seen.of(link); !l.has(link) {
-			l.add(link)
-			own[added] = i
-			added++
+		if h.seen.of(link).has(link) {
+			continue
 		}
-	}
-	fresh = own[:added]
-	if h.before != nil {
-		fresh = slices.DeleteFunc(fresh, func(i int) bool {
-			return h.before.of(found[i].Fingerprint).has(found[i].Fingerprint)
-		})
-	}
-	switch h.inSeen += added; {
-	case h.inSeen >= mostInSeen:
-		h.seen, h.before, h.inSeen = make(filter, mostLines), h.seen, 0
-	case h.inSeen > 16*len(h.seen) && len(h.seen) < mostLines:
-		h.seen = append(h.seen, h.seen...) // each link has bits in both halves
+		if h.inSeen == mostInSeen {
+			h.seen, h.before, h.inSeen = make(filter, mostLines), h.seen, 0
+		}
+		h.seen.of(link).add(link)
+		h.inSeen++
+		if h.before == nil || !h.before.of(link).has(link) {
+			fresh = append(fresh, i)
+		}
 	}
 	return fresh
 }

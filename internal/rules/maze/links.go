@@ -31,8 +31,10 @@ func (b *Branches) Links(
 			own = append(own, i)
 		}
 	}
-	fresh := h.note(found, own)
-	p.links, p.fresh = len(own), len(fresh)
+	compared, rest := own[:min(len(own), mostOfPage)], own[min(len(own), mostOfPage):]
+	fresh := h.note(found, compared)
+	p.links, p.fresh = len(compared), len(fresh)
+	fresh = append(fresh, rest...)
 	advice, path := b.judge(h, &p)
 	switch {
 	case advice == Last:

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/zoo"
 	"github.com/amble-crawler/amble/internal/web/weburl"
@@ -184,6 +185,34 @@ func TestLateMaze(t *testing.T) {
 	}
 }
 
+// TestMazeOfAWidePage: a page of very many links makes no link of a maze look known.
+func TestMazeOfAWidePage(t *testing.T) {
+	for _, width := range []int{1000, 3000, 20_000} {
+		wide := tree("/docs/", []string{"/docs/"}, width)
+		for _, m := range zoo.Mazes() {
+			noIndex := strings.Contains(m.Text("/a"), "noindex")
+			site := web{text: m.Text, noIndex: noIndex, links: func(path string) []string {
+				switch {
+				case path == "/docs/":
+					return append([]string{m.Start}, wide(path)...)
+				case strings.HasPrefix(path, "/docs/"):
+					return wide(path)
+				}
+				return m.Links(path)
+			}}
+			into := 0
+			requested, refused := crawl(t, New(40), site, width+2000, "/docs/")
+			for path := range requested {
+				if !strings.HasPrefix(path, "/docs/") {
+					into++
+				}
+			}
+			assert.True(t, into <= 200 && refused > 0,
+				"%s, linked by a page of %d links: %d requests into the maze, %d refused", m.Name, width, into, refused)
+		}
+	}
+}
+
 // wiki has pages with a frame, and links to others by chance.
 func wiki(n int) links {
 	return func(path string) (to []string) {
@@ -232,6 +261,10 @@ func sites() map[string]site {
 	home := []string{"/"}
 	docs, shop := []string{"/", "/docs/", "/docs/0", "/docs/1"}, []string{"/", "/shop/", "/cart"}
 	api := []string{"/api/", "/search"}
+	menu := make([]string, 3000)
+	for i := range menu {
+		menu[i] = fmt.Sprintf("/menu/%d", i)
+	}
 	return map[string]site{
 		"documentation with a sidebar":             {"/docs/", tree("/docs/", docs, 20, 20, 10)},
 		"documentation without a frame":            {"/docs/", tree("/docs/", none, 50, 50)},
@@ -252,6 +285,7 @@ func sites() map[string]site {
 		"two levels of eighty":                     {"/h/", tree("/h/", none, 80, 80)},
 		"many sections of the first level":         {"/", tree("/", none, 500, 10)},
 		"a genealogy: parents and children":        {"/", genealogy},
+		"a menu of 3,000 links on each page":       {"/", tree("/", menu, 10, 20)},
 		"versions of an interface":                 {"/api/", tree("/api/", api, 12, 30, 15)},
 		"question pages with links to related":     {"/", related},
 		"a long way down, then a leaf, every time": {"/deep/", tree("/deep/", none, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2)},
