@@ -261,7 +261,7 @@ func sites() map[string]site {
 	home := []string{"/"}
 	docs, shop := []string{"/", "/docs/", "/docs/0", "/docs/1"}, []string{"/", "/shop/", "/cart"}
 	api := []string{"/api/", "/search"}
-	menu := make([]string, 3000)
+	menu := make([]string, 1200)
 	for i := range menu {
 		menu[i] = fmt.Sprintf("/menu/%d", i)
 	}
@@ -285,7 +285,7 @@ func sites() map[string]site {
 		"two levels of eighty":                     {"/h/", tree("/h/", none, 80, 80)},
 		"many sections of the first level":         {"/", tree("/", none, 500, 10)},
 		"a genealogy: parents and children":        {"/", genealogy},
-		"a menu of 3,000 links on each page":       {"/", tree("/", menu, 10, 20)},
+		"a menu of 1,200 links on each page":       {"/", tree("/", menu, 5, 10)},
 		"versions of an interface":                 {"/api/", tree("/api/", api, 12, 30, 15)},
 		"question pages with links to related":     {"/", related},
 		"a long way down, then a leaf, every time": {"/deep/", tree("/deep/", none, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2)},
