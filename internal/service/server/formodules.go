@@ -60,14 +60,18 @@ func Read(path string, query url.Values) *Request {
 	return &Request{Method: http.MethodGet, URL: url.URL{Path: BasePath + path, RawQuery: query.Encode()}}
 }
 
-// DecodeObject reads a response of the API that is one object, and closes it. err is that of the request.
+// maxPart bounds the part that a node has of an answer of a module, such as a report, in bytes.
+const maxPart = 256 << 20
+
+// DecodeObject reads a response of the API that is one object, of 256 MiB at most, and closes it. err is that of the
+// request.
 func DecodeObject[T any](response *http.Response, err error) (*T, error) {
 	if err != nil {
 		return nil, err
 	}
 	defer response.Body.Close()
 	value := new(T)
-	if err := json.NewDecoder(response.Body).Decode(value); err != nil {
+	if err := json.NewDecoder(io.LimitReader(response.Body, maxPart)).Decode(value); err != nil {
 		return nil, Unanswered(fmt.Errorf("the answer is no %T: %w", *value, err))
 	}
 	return value, nil
