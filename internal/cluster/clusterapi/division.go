@@ -1,3 +1,5 @@
+//go:build !core
+
 // Package clusterapi makes a node of a cluster a server.Division: the API of a crawl whose shards are on many nodes.
 // Nodes answer each other through routes, under these paths: /shards/N/api/v1/... for a shard, /node/api/v1/... for
 // a node, /node/status and /node/desired/N.

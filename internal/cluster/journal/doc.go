@@ -1,3 +1,5 @@
+//go:build !core
+
 // Package journal keeps the logs of the shards of a cluster in NATS JetStream. The log of a shard is
 // the truth, and the database of its engine is a view of it: each commit is appended here before it
 // counts, and a node that takes a shard over makes its database of the newest snapshot and the log.

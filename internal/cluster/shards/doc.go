@@ -1,3 +1,5 @@
+//go:build !core
+
 // Package shards is a process that crawls some shards of a cluster. It opens, runs and closes the
 // engines of the shards that the node owns: membership.Node says which. On one machine
 // nothing of this is used.

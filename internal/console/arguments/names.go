@@ -1,3 +1,5 @@
+//go:build !core
+
 // Package arguments reads arguments that commands of several modules have.
 package arguments
 

@@ -1,3 +1,5 @@
+//go:build !core
+
 // Package alarms says what needs somebody's attention: one table of conditions, which the list of the API, the
 // dashboard, the metrics, amble status and the log are made of. docs/OPERATING.md lists them.
 package alarms

@@ -1,3 +1,5 @@
+//go:build !core
+
 // Package erase removes all that a crawl keeps of a host, or of a domain with all names below it: from
 // the database, the start ledger, the request log, the crash files and, if wanted, the output.
 // docs/ERASURE.md says what goes and what stays.

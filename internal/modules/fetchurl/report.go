@@ -1,3 +1,5 @@
+//go:build !core
+
 // Package fetchurl fetches a URL now, within the politeness of the crawl, and shows all that a crawl learns of it:
 // amble fetch, and the operation of the API behind it. docs/FETCH.md describes it.
 package fetchurl

@@ -1,3 +1,5 @@
+//go:build !core
+
 // Package oncomplete runs a command for each finished file of the output, at least once: it takes the file to another
 // place, or tells somebody of it. docs/OUTPUT.md describes it.
 //

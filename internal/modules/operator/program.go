@@ -1,3 +1,5 @@
+//go:build !core
+
 // Package operator has the commands by which an operator looks at a crawl and changes it, while it runs or not, and
 // those that show what a crawl would make of a page or a robots.txt.
 package operator

@@ -1,3 +1,5 @@
+//go:build !core
+
 // Package report says what a crawl came to, whether it runs or not: what became of its seeds, the statuses, types and
 // bytes of its responses, its broken links with the pages that have them, its redirects, what was left out and why,
 // and what was counted of the URLs that a crawl does not keep.

@@ -1,3 +1,5 @@
+//go:build !core
+
 // Package webhook posts results and alarms to a receiver over HTTP. docs/WEBHOOK.md describes it for who receives them.
 //
 // The output format webhook is a queue on disk: files of JSON lines like others, with the exactness of

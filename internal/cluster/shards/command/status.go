@@ -1,3 +1,5 @@
+//go:build !core
+
 // Package command has the commands of amble cluster, and what amble run says as a node of one.
 package command
 

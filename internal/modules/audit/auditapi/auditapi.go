@@ -1,3 +1,5 @@
+//go:build !core
+
 // Package auditapi is the operation of the API that audits the request log of the running crawl.
 package auditapi
 

@@ -1,3 +1,5 @@
+//go:build !core
+
 // Package auditreport has the text for people of what an audit found.
 package auditreport
 

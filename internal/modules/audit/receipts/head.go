@@ -1,3 +1,5 @@
+//go:build !core
+
 // Package receipts makes it known if a request log is changed. Heads, which are signed once an hour, have the digests
 // of all that was written since the head before, and of that head: so none can be left out or made later without
 // whoever has a newer one knowing.

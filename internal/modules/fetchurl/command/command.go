@@ -1,3 +1,5 @@
+//go:build !core
+
 // Package command is amble fetch.
 package command
 

@@ -1,3 +1,5 @@
+//go:build !core
+
 // Package command has the commands of amble identity, and what a crawl does to show who it is.
 package command
 

@@ -1,3 +1,5 @@
+//go:build !core
+
 // Package command has the command amble report.
 package command
 

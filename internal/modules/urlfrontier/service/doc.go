@@ -1,3 +1,5 @@
+//go:build !core
+
 // Package service serves the protocol of URLFrontier 2.6 on the address urlfrontier.listen: to clients
 // of gRPC, gRPC-Web and Connect, over HTTP/2 with or without TLS, on one port. docs/URLFRONTIER.md says
 // how to use it, and what differs from the reference implementation.

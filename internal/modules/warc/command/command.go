@@ -1,3 +1,5 @@
+//go:build !core
+
 // Package command is amble archive on the command line.
 package command
 

@@ -1,3 +1,5 @@
+//go:build !core
+
 // Package completeness says how much of what archived pages are made of is stored, and why the rest is missing. Which
 // requisites a page names stands in its metadata record, and what became of each in the database of its host: nothing
 // else is kept of it, so that it is true at any moment, also after a crash, and on the nodes of a cluster.

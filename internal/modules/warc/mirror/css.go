@@ -1,3 +1,5 @@
+//go:build !core
+
 package mirror
 
 import "github.com/amble-crawler/amble/internal/web/stylesheet"

@@ -1,3 +1,5 @@
+//go:build !core
+
 // Package mirror writes the stored pages of an archive as files whose links lead to each other, so that a browser
 // opens them from disk.
 //

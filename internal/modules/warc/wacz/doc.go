@@ -1,3 +1,5 @@
+//go:build !core
+
 // Package wacz packs WARC files into one file in the format Web Archive Collection Zipped, version 1.1.1: the records,
 // an index over all of them, the list of pages with their text, and a manifest with the digest of each part.
 //
