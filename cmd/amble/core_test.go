@@ -55,7 +55,8 @@ func TestHeavyCore(t *testing.T) {
 		t.Errorf("%d pages were requested in two runs, want each of %d once", n, pages)
 	}
 	for set, name := range map[string]string{"cluster.urls=nats://127.0.0.1:1": "cluster",
-		"urlfrontier.listen=127.0.0.1:0": "urlfrontier", "identity.sign=always": "identity"} {
+		"urlfrontier.listen=127.0.0.1:0": "urlfrontier", "identity.sign=always": "identity",
+		"extract.rules=[{pattern: x, links: [a]}]": "extract.rules"} {
 		out, err := amble(set).CombinedOutput()
 		if code, is := err.(*exec.ExitError); !is || code.ExitCode() != console.ExitUsage ||
 			!bytes.Contains(out, []byte(name)) {

@@ -20,11 +20,11 @@ func (c *Config) CrawlOptions(version string) (crawl.Options, error) {
 	include, inInclude := compiled("scope.include", c.Scope.Include)
 	exclude, inExclude := compiled("scope.exclude", c.Scope.Exclude)
 	recrawl, inRecrawl := c.RecrawlOptions()
-	extraction, inExtraction := c.ExtractOptions()
+	rules, inRules := c.ruleOptions()
 	optOuts, inOptOuts := c.OptOuts()
 	policy, inPolicy := c.ConsentPolicy()
 	delivery, inDelivery := networks.Load(c.DataDir)
-	err := errors.Join(inMode, inInclude, inExclude, inRecrawl, inExtraction, inOptOuts, inPolicy, inDelivery)
+	err := errors.Join(inMode, inInclude, inExclude, inRecrawl, inRules, inOptOuts, inPolicy, inDelivery)
 	if err != nil {
 		return crawl.Options{}, err
 	}
@@ -34,8 +34,8 @@ func (c *Config) CrawlOptions(version string) (crawl.Options, error) {
 	o.URLs.StripParameters, o.Traps.Expensive = append([]string(nil), c.URLs.StripParameters...), c.expensive()
 	o.SessionNames, o.Storage.MaxBytes = c.sessionNames(), int(min(int64(c.Storage.MaxSize), math.MaxInt))
 	o.Sitemaps = c.SitemapOptions()
-	o.Frontier, o.Fetch, o.Extract, o.Archive = c.FrontierOptions(), c.FetchOptions(version), extraction,
-		c.ArchiveOptions(version)
+	o.Frontier, o.Fetch, o.Archive = c.FrontierOptions(), c.FetchOptions(version), c.ArchiveOptions(version)
+	o.Extract.Rules = rules
 	o.Frontier.Deliver = delivery.Has
 	c.URLFrontier.serve(&o)
 	return o, nil

@@ -61,10 +61,10 @@ func TestExtractRules(t *testing.T) {
 			{Pattern: "a", Ignore: []string{"x"}},
 		}
 		assert.Deep(t, c.Extract.Rules, want, name)
-		o, err := c.ExtractOptions()
-		must.True(t, err == nil && len(o.Rules) == 2, "%s: %v, %d rules", name, err, len(o.Rules))
+		o, err := c.CrawlOptions("1")
+		must.True(t, err == nil && len(o.Extract.Rules) == 2, "%s: %v, %d rules", name, err, len(o.Extract.Rules))
 		base := must.Get(weburl.Parse("http://www.example.com/item"))(t)
-		p, err := extract.HTML([]byte("<p class=price>9"), nil, base, nil, o)
+		p, err := extract.HTML([]byte("<p class=price>9"), nil, base, nil, o.Extract)
 		assert.True(t, err == nil && p.Fields["Price"] == "9", "%s: %v, fields %v", name, err, p.Fields)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/amble-crawler/amble/internal/engine/requestlog"
+	"github.com/amble-crawler/amble/internal/modules/pagerules"
 	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -54,9 +55,9 @@ func TestFieldsAreInTheOutput(t *testing.T) {
 			"/robots.txt": testweb.Robots(""), "/": page, "/item": page, "/no": page,
 		}})
 		o := testOptions(t, web)
-		rule := must.Get(extract.NewRule(&extract.RuleText{Hosts: []string{"a.test"}, Links: []string{"main"},
+		rule := must.Get(pagerules.New(&pagerules.Text{Hosts: []string{"a.test"}, Links: []string{"main"},
 			Fields: map[string]string{"price": ".price", "links": "a@href*"}}))(t)
-		o.Extract.Rules = []*extract.Rule{rule}
+		o.Extract.Rules = []extract.Rule{rule}
 		crawl(t, o, web.URL("a.test", "/"))
 		lines := outputLines(t, o.Archive.Dir)
 		got := lines[web.URL("a.test", "/item")]

@@ -37,7 +37,7 @@ type collector struct {
 	references int              // references seen
 	room       int              // remaining bytes for references and their bases
 	latest     int              // index in p.Links of the link of the current element; less than 0: none
-	ruled      *ruled           // nil: no rule is for the page
+	selected   Selection        // by the rule for the page
 	isMuted    bool             // the rule leaves out the links of the current element
 	p          Page
 }

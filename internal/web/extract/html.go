@@ -38,8 +38,8 @@ func HTML(body []byte, header http.Header, base weburl.URL, tokens []string, o O
 	c.p.Rule, c.p.Whole = number, rule != nil || prose != nil
 	tree := buildTree(text, o, c.p.Whole)
 	if rule != nil {
-		c.ruled = rule.apply(tree.root, &c.o)
-		c.p.Fields = c.ruled.fields()
+		c.selected = rule.Apply(tree.root, speaking{&c.o}.Match)
+		c.p.Fields = c.selected.Fields
 	}
 	c.p.Robots.Terms = tree.terms
 	references := c.take(goquery.NewDocumentFromNode(tree.root))
@@ -49,7 +49,7 @@ func HTML(body []byte, header http.Header, base weburl.URL, tokens []string, o O
 	}
 	c.p.Flat = tree.flat
 	c.p.Cut |= tree.cut
-	c.p.Cut.addIf(c.ruled.isCut(), FieldsBound)
+	c.p.Cut.addIf(c.selected.Cut, FieldsBound)
 	c.p.NeedsBrowser = needsBrowser(text, c.p.Links)
 	return c.p, nil
 }

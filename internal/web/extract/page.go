@@ -113,7 +113,7 @@ type Options struct {
 	// MaxText bounds Page.Text, in bytes.
 	MaxText int
 	// Rules say what is taken from some pages. The first that applies to a page counts.
-	Rules []*Rule
+	Rules []Rule
 }
 
 // DefaultOptions returns bounds that ordinary documents do not reach: 10,000 links, 500,000 nodes,

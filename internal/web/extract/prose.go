@@ -296,7 +296,7 @@ func (p *prose) walk(root *html.Node, references []reference, c *collector) {
 		case html.TextNode:
 			p.write(n.Data)
 		}
-		if n.FirstChild != nil && !c.ruled.ignores(n) {
+		if n.FirstChild != nil && !c.selected.Ignored[n] {
 			n = n.FirstChild
 			continue
 		}

@@ -101,7 +101,7 @@ func (c *collector) take(document *goquery.Document) (references []reference) {
 	c.takeWhole(found)
 	c.p.Base = c.base
 	for _, n := range found.Nodes {
-		c.latest, c.isMuted = -1, c.ruled.mutes(n)
+		c.latest, c.isMuted = -1, c.selected.Muted[n]
 		c.element(n.DataAtom, n.Attr)
 		if c.latest >= 0 && c.o.LinkText {
 			c.describe(n)

@@ -1,10 +1,11 @@
-package extract
+package pagerules
 
 import (
 	"bytes"
 	"encoding/json"
 	"errors"
 	"math/rand/v2"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -14,21 +15,60 @@ import (
 
 	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
+	"github.com/amble-crawler/amble/internal/web/extract"
+	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
-func mustRule(t testing.TB, text RuleText) *Rule {
-	t.Helper()
-	return must.Get(NewRule(&text))(t)
+// watched is a rule that keeps what it was applied to, and what it selected.
+type watched struct {
+	*Rule
+	root     *html.Node
+	speaks   func(*html.Node) bool
+	selected extract.Selection
 }
 
-// readRuled extracts a page of http://site.test/dir/page with a rule, all its text included.
-func readRuled(t testing.TB, text string, rule RuleText) Page {
+func (w *watched) Apply(root *html.Node, speaks func(*html.Node) bool) extract.Selection {
+	w.root, w.speaks, w.selected = root, speaks, w.Rule.Apply(root, speaks)
+	return w.selected
+}
+
+// elements returns those of the document, in its order.
+func (w *watched) elements() (all []*html.Node) {
+	for n := range w.root.Descendants() {
+		if n.Type == html.ElementNode {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+// readWith extracts a page of http://site.test/dir/page with a rule, all its text, media and forms included.
+func readWith(t testing.TB, text []byte, rule extract.Rule) extract.Page {
 	t.Helper()
-	o := DefaultOptions()
-	o.Text, o.LinkText, o.Rules = true, true, []*Rule{mustRule(t, rule)}
-	p, err := HTML([]byte(text), typed("text/html; charset=utf-8"), mustParse(t, "http://site.test/dir/page"), nil, o)
-	must.Do(t, err)
-	return p
+	o := extract.DefaultOptions()
+	o.Text, o.LinkText, o.Media, o.Forms, o.Rules = true, true, true, true, []extract.Rule{rule}
+	header := http.Header{"Content-Type": {"text/html; charset=utf-8"}}
+	page := must.Get(weburl.Parse("http://site.test/dir/page"))(t)
+	return must.Get(extract.HTML(text, header, page, nil, o))(t)
+}
+
+// show writes links as "kind path".
+func show(p extract.Page) string {
+	var links []string
+	for _, l := range p.Links {
+		links = append(links, l.Kind.String()+" "+strings.TrimPrefix(l.URL.String(), "http://site.test"))
+	}
+	return strings.Join(links, ", ")
+}
+
+func mustRule(t testing.TB, text Text) *Rule {
+	t.Helper()
+	return must.Get(New(&text))(t)
+}
+
+func readRuled(t testing.TB, text string, rule Text) extract.Page {
+	t.Helper()
+	return readWith(t, []byte(text), mustRule(t, rule))
 }
 
 const article = `<html lang=en><head><title>An article</title><base href=/b/><link rel=canonical href=c>
@@ -43,23 +83,23 @@ func TestRuleLinksAndIgnore(t *testing.T) {
 	const words = "Title\n12 €\none\na\nb\nday soon\ntwothree"
 	tests := []struct {
 		name string
-		rule RuleText
+		rule Text
 		want string
 		text string
 	}{
-		{"nothing", RuleText{Pattern: "^/dir"}, everything, words},
-		{"links", RuleText{Links: []string{"main a[href]"}},
+		{"nothing", Text{Pattern: "^/dir"}, everything, words},
+		{"links", Text{Links: []string{"main a[href]"}},
 			"refresh /b/r, anchor /b/1, anchor /b/day, anchor /b/2", words},
-		{"what holds links", RuleText{Links: []string{"main, link[rel=next]"}, Ignore: []string{".calendar"}},
+		{"what holds links", Text{Links: []string{"main, link[rel=next]"}, Ignore: []string{".calendar"}},
 			"link /b/n, refresh /b/r, anchor /b/1, anchor /b/2", "Title\n12 €\none\na\nb\ntwothree"},
-		{"ignore", RuleText{Ignore: []string{"nav", "main > :not(h1)"}},
+		{"ignore", Text{Ignore: []string{"nav", "main > :not(h1)"}},
 			"canonical /b/c, link /b/n, refresh /b/r, anchor /b/last", "Title"},
-		{"another host", RuleText{Hosts: []string{"other.test"}, Links: []string{"nothing"}}, everything, words},
+		{"another host", Text{Hosts: []string{"other.test"}, Links: []string{"nothing"}}, everything, words},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			p := readRuled(t, article, tt.rule)
-			if got := strings.Join(show(p), ", "); got != tt.want || p.Text != tt.text {
+			if got := show(p); got != tt.want || p.Text != tt.text {
 				t.Errorf("links %s\nwant  %s\ntext %q\nwant %q", got, tt.want, p.Text, tt.text)
 			}
 			assert.True(t, p.Canonical.String() == "http://site.test/b/c" && p.Title == "An article" &&
@@ -69,7 +109,7 @@ func TestRuleLinksAndIgnore(t *testing.T) {
 }
 
 func TestRuleFields(t *testing.T) {
-	rule := RuleText{Ignore: []string{".calendar"}, Fields: map[string]string{
+	rule := Text{Ignore: []string{".calendar"}, Fields: map[string]string{
 		"price": ".price", "author": "meta[name=author]@content", "tags": "a[rel=tag]*", "hrefs": "main a@href*",
 		"none": ".none", "noattr": "h1@class", "items": "ul", "whole": "main", "all": "main > *", "every": "main >**",
 		"script": "script", "both": "h1, title*", "quoted": `[content="a@b"]`,
@@ -83,7 +123,7 @@ func TestRuleFields(t *testing.T) {
 	if p := readRuled(t, article, rule); p.Rule != 1 || len(p.Fields) == 0 {
 		t.Errorf("rule %d, fields %v", p.Rule, p.Fields)
 	}
-	for _, other := range []RuleText{{Hosts: []string{"*.site.test"}}, {Hosts: []string{"test"}}, {Pattern: "^/page"}} {
+	for _, other := range []Text{{Hosts: []string{"*.site.test"}}, {Hosts: []string{"test"}}, {Pattern: "^/page"}} {
 		rule.Hosts, rule.Pattern = other.Hosts, other.Pattern
 		if p := readRuled(t, article, rule); p.Rule != 0 || p.Fields != nil {
 			t.Errorf("%+v: rule %d, fields %v", other, p.Rule, p.Fields)
@@ -91,46 +131,46 @@ func TestRuleFields(t *testing.T) {
 	}
 }
 
-func TestRuleErrors(t *testing.T) {
+func TestErrors(t *testing.T) {
 	tests := []struct {
-		rule      RuleText
+		rule      Text
 		key, want string
 	}{
-		{RuleText{Pattern: "("}, "pattern", "missing closing )"},
-		{RuleText{Links: []string{"a", "a["}}, "links", "not closed"},
-		{RuleText{Links: []string{""}}, "links", "want an element"},
-		{RuleText{Links: []string{"a,"}}, "links", "want an element"},
-		{RuleText{Links: []string{"a >"}}, "links", "want an element"},
-		{RuleText{Links: []string{"a)b"}}, "links", ""},
-		{RuleText{Ignore: []string{"div:has(a)"}}, "ignore", ":has is not allowed"},
-		{RuleText{Ignore: []string{"div:not(:contains(a))"}}, "ignore", ":contains is not allowed"},
-		{RuleText{Ignore: []string{"div:matches(a)"}}, "ignore", ":matches is not allowed"},
-		{RuleText{Ignore: []string{"div:lang(a)"}}, "ignore", ":lang is not allowed"},
-		{RuleText{Ignore: []string{"a::before"}}, "ignore", "not allowed"},
-		{RuleText{Ignore: []string{"li:nth-child(2n+1)"}}, "ignore", "want a number from 1 to 100"},
-		{RuleText{Ignore: []string{"li:nth-child(101)"}}, "ignore", "want a number from 1 to 100"},
-		{RuleText{Ignore: []string{"li:nth-of-type(1)"}}, "ignore", ":nth-of-type is not allowed"},
-		{RuleText{Ignore: []string{"div:not(a b)"}}, "ignore", "without spaces and combinators"},
-		{RuleText{Ignore: []string{"[a#=(b)]"}}, "ignore", "regular expressions"},
-		{RuleText{Ignore: []string{strings.Repeat("a ", 65)}}, "ignore", "more than 64 parts"},
-		{RuleText{Ignore: []string{":not(" + strings.Repeat("a,", 65) + "a)"}}, "ignore", "more than 64 parts"},
-		{RuleText{Ignore: []string{strings.Repeat("a", 2000)}}, "ignore", "want at most 1024"},
-		{RuleText{Fields: map[string]string{"a b": "a"}}, "fields.a b", "want a name"},
-		{RuleText{Fields: map[string]string{"x": "a@"}}, "fields.x", "attribute behind @"},
-		{RuleText{Fields: map[string]string{"x": "a@b c"}}, "fields.x", "attribute behind @"},
-		{RuleText{Fields: map[string]string{"x": "a["}}, "fields.x", "not closed"},
+		{Text{Pattern: "("}, "pattern", "missing closing )"},
+		{Text{Links: []string{"a", "a["}}, "links", "not closed"},
+		{Text{Links: []string{""}}, "links", "want an element"},
+		{Text{Links: []string{"a,"}}, "links", "want an element"},
+		{Text{Links: []string{"a >"}}, "links", "want an element"},
+		{Text{Links: []string{"a)b"}}, "links", ""},
+		{Text{Ignore: []string{"div:has(a)"}}, "ignore", ":has is not allowed"},
+		{Text{Ignore: []string{"div:not(:contains(a))"}}, "ignore", ":contains is not allowed"},
+		{Text{Ignore: []string{"div:matches(a)"}}, "ignore", ":matches is not allowed"},
+		{Text{Ignore: []string{"div:lang(a)"}}, "ignore", ":lang is not allowed"},
+		{Text{Ignore: []string{"a::before"}}, "ignore", "not allowed"},
+		{Text{Ignore: []string{"li:nth-child(2n+1)"}}, "ignore", "want a number from 1 to 100"},
+		{Text{Ignore: []string{"li:nth-child(101)"}}, "ignore", "want a number from 1 to 100"},
+		{Text{Ignore: []string{"li:nth-of-type(1)"}}, "ignore", ":nth-of-type is not allowed"},
+		{Text{Ignore: []string{"div:not(a b)"}}, "ignore", "without spaces and combinators"},
+		{Text{Ignore: []string{"[a#=(b)]"}}, "ignore", "regular expressions"},
+		{Text{Ignore: []string{strings.Repeat("a ", 65)}}, "ignore", "more than 64 parts"},
+		{Text{Ignore: []string{":not(" + strings.Repeat("a,", 65) + "a)"}}, "ignore", "more than 64 parts"},
+		{Text{Ignore: []string{strings.Repeat("a", 2000)}}, "ignore", "want at most 1024"},
+		{Text{Fields: map[string]string{"a b": "a"}}, "fields.a b", "want a name"},
+		{Text{Fields: map[string]string{"x": "a@"}}, "fields.x", "attribute behind @"},
+		{Text{Fields: map[string]string{"x": "a@b c"}}, "fields.x", "attribute behind @"},
+		{Text{Fields: map[string]string{"x": "a["}}, "fields.x", "not closed"},
 	}
 	many := map[string]string{}
 	for i := range maxFields + 1 {
 		many["f"+strings.Repeat("x", i)] = "a"
 	}
 	tests = append(tests, struct {
-		rule      RuleText
+		rule      Text
 		key, want string
-	}{RuleText{Fields: many}, "fields.f" + strings.Repeat("x", maxFields), "more than 32 fields"})
+	}{Text{Fields: many}, "fields.f" + strings.Repeat("x", maxFields), "more than 32 fields"})
 	for _, tt := range tests {
-		_, err := NewRule(&tt.rule)
-		var bad RuleErrors
+		_, err := New(&tt.rule)
+		var bad Errors
 		assert.True(t, errors.As(err, &bad) && len(bad) == 1 && bad[0].Key == tt.key &&
 			strings.Contains(err.Error(), tt.want), "%+v: %v", tt.rule, err)
 	}
@@ -157,14 +197,13 @@ func TestSelectorsMatchAsCascadia(t *testing.T) {
 		for range rnd.IntN(40) {
 			text.WriteString(tags[rnd.IntN(len(tags))])
 		}
-		b := buildTree([]byte(text.String()), judgeOptions(), true)
-		want := cascadia.QueryAll(b.root, cascadia.MustCompile(selector.String()))
-		rule := mustRule(t, RuleText{Fields: map[string]string{"x": selector.String() + "*"}})
-		d := rule.apply(b.root, &Options{})
+		rule := &watched{Rule: mustRule(t, Text{Fields: map[string]string{"x": selector.String() + "*"}})}
+		readWith(t, []byte(text.String()), rule)
 		if strings.HasSuffix(selector.String(), "*") {
 			continue // another mark of a list
 		}
-		if got := d.matches[0]; !slices.Equal(got, want) {
+		want := cascadia.QueryAll(rule.root, cascadia.MustCompile(selector.String()))
+		if got := rule.walk(rule.root, rule.speaks).matches[0]; !slices.Equal(got, want) {
 			t.Fatalf("%q in %s: %d elements, want %d", selector.String(), text.String(), len(got), len(want))
 		}
 	}
@@ -190,13 +229,13 @@ func TestHardSelectorsAreLinear(t *testing.T) {
 		strings.Repeat("<i><a></a>", 4_000), strings.Repeat("x<!-- --><a></a>", 4_000)}
 	for _, selector := range selectors {
 		for i, page := range pages {
-			rule, tries := mustRule(t, RuleText{Ignore: []string{selector}}), 0
+			rule, tries := &watched{Rule: mustRule(t, Text{Ignore: []string{selector}})}, 0
 			for i := range rule.parts {
 				rule.parts[i].matcher = counting{rule.parts[i].matcher, &tries}
 			}
-			b := buildTree([]byte(page), judgeOptions(), true)
-			rule.apply(b.root, &Options{})
-			assert.AtMost(t, tries, len(rule.parts)*b.size, selector, "on page", i, "tries for a tree of", b.size)
+			readWith(t, []byte(page), rule)
+			size := len(rule.elements())
+			assert.AtMost(t, tries, len(rule.parts)*size, selector, "on page", i, "tries for elements:", size)
 		}
 	}
 }
@@ -215,7 +254,7 @@ func TestFieldsAreBounded(t *testing.T) {
 		{"a document that is too large", strings.Repeat("<b>x</b>", 200_000), "b"},
 	}
 	for _, tt := range tests {
-		p := readRuled(t, tt.text, RuleText{Fields: map[string]string{"x": tt.selector}})
+		p := readRuled(t, tt.text, Text{Fields: map[string]string{"x": tt.selector}})
 		size := 0
 		switch value := p.Fields["x"].(type) {
 		case string:
@@ -227,7 +266,7 @@ func TestFieldsAreBounded(t *testing.T) {
 		}
 		assert.True(t, p.Cut != 0 && size <= maxFieldsBytes, "%s: %d bytes, cut %v", tt.name, size, p.Cut)
 	}
-	assert.Equal(t, readRuled(t, "<p>short", RuleText{Fields: map[string]string{"x": "p"}}).Cut, 0,
+	assert.Equal(t, readRuled(t, "<p>short", Text{Fields: map[string]string{"x": "p"}}).Cut, 0,
 		"a short value is said to be truncated")
 }
 
@@ -235,26 +274,22 @@ func FuzzRule(f *testing.F) {
 	f.Add("main a[href]", ".price@x*", []byte(article))
 	f.Add(`a:not(.b,[c="d)"]) > *`, `a\,b@c`, []byte("<div><p class=b>x"))
 	f.Fuzz(func(t *testing.T, links, value string, text []byte) {
-		rule, err := NewRule(&RuleText{Links: []string{links}, Fields: map[string]string{"x": value}})
+		rule, err := New(&Text{Links: []string{links}, Fields: map[string]string{"x": value}})
 		if err != nil {
 			return
 		}
-		o := judgeOptions()
-		o.Rules = []*Rule{rule}
-		p := must.Get(HTML(text, typed("text/html; charset=utf-8"), mustParse(t, "http://site.test/"), nil, o))(t)
+		w := &watched{Rule: rule}
 		all, err := cascadia.Parse(links)
-		if err != nil || p.Cut != 0 {
+		if p := readWith(t, bytes.ToValidUTF8(text, nil), w); err != nil || p.Cut != 0 {
 			return // a list of selectors
 		}
-		b := buildTree(bytes.ToValidUTF8(toUTF8(text, "text/html; charset=utf-8"), nil), o, true)
-		d := rule.apply(b.root, &o)
-		for _, n := range (speaking{&o}).MatchAll(b.root) {
-			inside := false
-			for at := n; at != nil; at = at.Parent {
-				inside = inside || at.Type == html.ElementNode && all.Match(at)
+		for _, n := range w.elements() {
+			inside := all.Match(n)
+			for above := range n.Ancestors() {
+				inside = inside || above.Type == html.ElementNode && all.Match(above)
 			}
-			if inside == d.muted[n] {
-				t.Fatalf("%q: %v is muted: %v", links, n, d.muted[n])
+			if w.speaks(n) && inside == w.selected.Muted[n] {
+				t.Fatalf("%q: %v is muted: %v", links, n, w.selected.Muted[n])
 			}
 		}
 	})

@@ -1,4 +1,4 @@
-package extract
+package pagerules
 
 import (
 	"errors"
@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/net/html"
-	"golang.org/x/net/html/atom"
 
+	"github.com/amble-crawler/amble/internal/web/extract"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
@@ -25,7 +25,7 @@ const (
 	maxFieldNodes = 2_000_000
 )
 
-// Rule says what is taken from some pages: those of its hosts and pattern. Make it with [NewRule].
+// Rule says what is taken from some pages: those of its hosts and pattern. Make it with [New].
 type Rule struct {
 	hosts   []string
 	pattern *regexp.Regexp
@@ -43,8 +43,8 @@ type field struct {
 	list      bool   // all matches are taken, not the first alone
 }
 
-// RuleText is a rule as people write it.
-type RuleText struct {
+// Text is a rule as people write it.
+type Text struct {
 	// Hosts are names in canonical form; *.example.com stands for all hosts below example.com.
 	// None: every host.
 	Hosts   []string
@@ -57,24 +57,24 @@ type RuleText struct {
 	Fields map[string]string
 }
 
-// RuleError is the error of one text of a rule.
-type RuleError struct {
+// Error is the error of one text of a rule.
+type Error struct {
 	Key  string // pattern, links, ignore, or fields.NAME
 	Text string
 	Err  error
 }
 
 // Error names the key and the text.
-func (e *RuleError) Error() string { return fmt.Sprintf("%s: %q: %v", e.Key, e.Text, e.Err) }
+func (e *Error) Error() string { return fmt.Sprintf("%s: %q: %v", e.Key, e.Text, e.Err) }
 
 // Unwrap returns Err.
-func (e *RuleError) Unwrap() error { return e.Err }
+func (e *Error) Unwrap() error { return e.Err }
 
-// RuleErrors are all errors of a rule.
-type RuleErrors []*RuleError
+// Errors are all errors of a rule.
+type Errors []*Error
 
 // Error returns a line for each error.
-func (e RuleErrors) Error() string {
+func (e Errors) Error() string {
 	lines := make([]string, len(e))
 	for i, bad := range e {
 		lines[i] = bad.Error()
@@ -82,14 +82,14 @@ func (e RuleErrors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-func (e *RuleErrors) add(key, text string, err error) {
-	*e = append(*e, &RuleError{Key: key, Text: text, Err: err})
+func (e *Errors) add(key, text string, err error) {
+	*e = append(*e, &Error{Key: key, Text: text, Err: err})
 }
 
-// NewRule compiles a rule. Its error is of type [RuleErrors].
-func NewRule(text *RuleText) (*Rule, error) {
+// New compiles a rule. Its error is of type [Errors].
+func New(text *Text) (*Rule, error) {
 	r, c := &Rule{hosts: text.Hosts}, &compiler{}
-	var bad RuleErrors
+	var bad Errors
 	if text.Pattern != "" {
 		var err error
 		if r.pattern, err = regexp.Compile(text.Pattern); err != nil {
@@ -115,7 +115,7 @@ func NewRule(text *RuleText) (*Rule, error) {
 			err = fmt.Errorf("there are more than %d fields", maxFields)
 		}
 		if err != nil {
-			bad.add("fields."+clip(name, maxFieldName), text.Fields[name], err)
+			bad.add("fields."+strings.ToValidUTF8(name[:min(len(name), maxFieldName)], ""), text.Fields[name], err)
 		}
 		r.fields = append(r.fields, f)
 	}
@@ -130,7 +130,7 @@ func NewRule(text *RuleText) (*Rule, error) {
 func (c *compiler) field(name, text string) (f field, err error) {
 	f.name = name
 	if name == "" || len(name) > maxFieldName || strings.ContainsFunc(name, func(r rune) bool {
-		return !(r < 0x80 && isLetter(byte(r)) || '0' <= r && r <= '9' || r == '_' || r == '-')
+		return !(isLetter(r) || '0' <= r && r <= '9' || r == '_' || r == '-')
 	}) {
 		return f, fmt.Errorf("want a name of letters, digits, _ and -, at most %d", maxFieldName)
 	}
@@ -149,8 +149,8 @@ func (c *compiler) field(name, text string) (f field, err error) {
 	return f, err
 }
 
-// isFor reports whether the rule applies to a page.
-func (r *Rule) isFor(u weburl.URL) bool {
+// IsFor reports whether the rule applies to a page.
+func (r *Rule) IsFor(u weburl.URL) bool {
 	if r.pattern != nil && !r.pattern.MatchString(u.RequestURI()) {
 		return false
 	}
@@ -160,45 +160,30 @@ func (r *Rule) isFor(u weburl.URL) bool {
 	})
 }
 
-// ruleFor returns the first rule that applies to a page, and its number, counted from 1; nil and 0
-// if there is none.
-func (o *Options) ruleFor(u weburl.URL) (*Rule, int) {
-	for i, r := range o.Rules {
-		if r.isFor(u) {
-			return r, i + 1
-		}
-	}
-	return nil, 0
-}
-
-// ruled is the result of a rule for a document.
-type ruled struct {
+// selection gathers what a rule selects of a document.
+type selection struct {
+	extract.Selection
 	rule    *Rule
-	muted   map[*html.Node]bool // elements whose links do not count
-	ignored map[*html.Node]bool // elements that are not read, with their content
-	matches [][]*html.Node      // of each field
-	room    int                 // bytes that may still be compared
-	cut     bool                // a bound left out matches or values
+	matches [][]*html.Node // of each field
+	room    int            // bytes that may still be compared
 }
 
-// mutes reports whether the links of an element do not count.
-func (d *ruled) mutes(n *html.Node) bool { return d != nil && d.muted[n] }
+// Apply matches the rule's selectors against a document.
+func (r *Rule) Apply(root *html.Node, speaks func(*html.Node) bool) extract.Selection {
+	d := r.walk(root, speaks)
+	d.Fields = d.fields()
+	return d.Selection
+}
 
-// ignores reports whether an element is not read.
-func (d *ruled) ignores(n *html.Node) bool { return d != nil && d.ignored[n] }
-
-func (d *ruled) isCut() bool { return d != nil && d.cut }
-
-// apply matches the rule's selectors against a document.
-func (r *Rule) apply(root *html.Node, o *Options) *ruled {
-	d := &ruled{rule: r, muted: map[*html.Node]bool{}, ignored: map[*html.Node]bool{},
-		matches: make([][]*html.Node, len(r.fields)), room: maxWork}
+// walk matches the elements below root, in document order.
+func (r *Rule) walk(root *html.Node, speaks func(*html.Node) bool) *selection {
+	d := &selection{rule: r, matches: make([][]*html.Node, len(r.fields)), room: maxWork}
+	d.Muted, d.Ignored = make(map[*html.Node]bool), make(map[*html.Node]bool)
 	type level struct {
 		around         surroundings // of the elements of the level
 		linked, hidden bool         // the level is in an element that Links select; that Ignore selects
 	}
 	levels := []level{{}}
-	speaks := speaking{o}
 	for n := root.FirstChild; n != nil; {
 		if n.Type == html.ElementNode {
 			at := &levels[len(levels)-1]
@@ -206,10 +191,10 @@ func (r *Rule) apply(root *html.Node, o *Options) *ruled {
 			d.note(n, matched)
 			linked, hidden := at.linked || matched&r.links != 0, at.hidden || matched&r.ignore != 0
 			if hidden && !at.hidden {
-				d.ignored[n] = true
+				d.Ignored[n] = true
 			}
-			if (hidden || r.links != 0 && !linked) && speaks.Match(n) {
-				d.muted[n] = true
+			if (hidden || r.links != 0 && !linked) && speaks(n) {
+				d.Muted[n] = true
 			}
 			at.around.last = matched
 			at.around.earlier |= matched
@@ -232,9 +217,9 @@ func (r *Rule) apply(root *html.Node, o *Options) *ruled {
 }
 
 // match returns the parts that an element matches; none beyond the bound.
-func (d *ruled) match(n *html.Node, around *surroundings) partSet {
+func (d *selection) match(n *html.Node, around *surroundings) partSet {
 	if d.room < 0 {
-		d.cut = true
+		d.Cut = true
 		return 0
 	}
 	matched, work := match(d.rule.parts, n, around)
@@ -243,13 +228,13 @@ func (d *ruled) match(n *html.Node, around *surroundings) partSet {
 }
 
 // note adds an element to the fields that it matches.
-func (d *ruled) note(n *html.Node, matched partSet) {
+func (d *selection) note(n *html.Node, matched partSet) {
 	for i := range d.rule.fields {
 		f := &d.rule.fields[i]
 		switch {
 		case matched&f.parts == 0 || len(d.matches[i]) > 0 && !f.list:
 		case len(d.matches[i]) == maxValues:
-			d.cut = true
+			d.Cut = true
 		default:
 			d.matches[i] = append(d.matches[i], n)
 		}
@@ -257,13 +242,15 @@ func (d *ruled) note(n *html.Node, matched partSet) {
 }
 
 // fields returns the values of the fields that the document has: a text or, for lists, texts.
-func (d *ruled) fields() map[string]any {
+func (d *selection) fields() map[string]any {
 	values := make(map[string]any, len(d.rule.fields))
 	room, nodes := maxFieldsBytes, maxFieldNodes
 	for i, f := range d.rule.fields {
 		var list []string
 		for _, n := range d.matches[i] {
-			if value := d.value(n, f.attribute, min(room, maxValue), &nodes); value != "" {
+			value, cut := extract.Value(n, f.attribute, d.Ignored, min(room, maxValue), &nodes)
+			d.Cut = d.Cut || cut
+			if value != "" {
 				room -= len(value)
 				list = append(list, value)
 			}
@@ -277,55 +264,4 @@ func (d *ruled) fields() map[string]any {
 		}
 	}
 	return values
-}
-
-// value returns the value of an attribute of an element or, if key is empty, its text: at most max
-// bytes, white space collapsed.
-func (d *ruled) value(n *html.Node, key string, most int, nodes *int) string {
-	if key == "" {
-		return d.text(n, most, nodes)
-	}
-	value := collapse(attribute(n.Attr, key), most+1)
-	d.cut = d.cut || len(value) > most
-	return clip(value, most)
-}
-
-// text returns the text in an element, without the parts that the rule ignores and without scripts
-// and styles, unless the element is one of them. nodes is the number of nodes that may still be
-// visited.
-func (d *ruled) text(root *html.Node, most int, nodes *int) string {
-	w := words{max: max(most, 1), cut: most == 0}
-	for n := root; !w.cut; n = n.NextSibling {
-		for n != nil {
-			if *nodes--; *nodes < 0 {
-				w.cut = true
-				break
-			}
-			w.enter(n)
-			if n != root && (d.ignored[n] || n.DataAtom == atom.Script || n.DataAtom == atom.Style) ||
-				n.FirstChild == nil {
-				break
-			}
-			n = n.FirstChild
-		}
-		for n != root && n.NextSibling == nil {
-			n = n.Parent
-			w.enter(n)
-		}
-		if n == root {
-			break
-		}
-	}
-	d.cut = d.cut || w.cut
-	return string(w.b)
-}
-
-// enter writes a text, or the separation around an element.
-func (w *words) enter(n *html.Node) {
-	switch n.Type {
-	case html.TextNode:
-		w.write(n.Data, false)
-	case html.ElementNode:
-		w.gap = max(w.gap, min(gapAround(n.DataAtom), wordGap))
-	}
 }

@@ -1,4 +1,4 @@
-package extract
+package pagerules
 
 import (
 	"errors"
@@ -88,7 +88,8 @@ func (c *compiler) compileOne(s *scanner) (last partSet, err error) {
 // scanner cuts a selector into the parts between its combinators.
 type scanner struct{ rest string }
 
-const combinators = ">+~"
+// combinators stand between the parts of a selector, space among them is ASCII whitespace.
+const combinators, space = ">+~", " \t\n\f\r"
 
 // combinator cuts off the text between two parts; it returns 0 at a comma or the end.
 func (s *scanner) combinator() byte {
@@ -169,7 +170,7 @@ var pseudoClasses = []string{"not", "first-child", "last-child", "only-child", "
 // checkPseudoClass checks the pseudo-class at the start of text.
 func checkPseudoClass(text string) error {
 	end := 0
-	for end < len(text) && (isLetter(text[end]) || text[end] == '-') {
+	for end < len(text) && (isLetter(rune(text[end])) || text[end] == '-') {
 		end++
 	}
 	name := strings.ToLower(text[:end])
@@ -223,3 +224,5 @@ func match(parts []compound, n *html.Node, around *surroundings) (matched partSe
 	}
 	return matched, work
 }
+
+func isLetter(c rune) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
