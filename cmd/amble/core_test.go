@@ -56,7 +56,7 @@ func TestHeavyCore(t *testing.T) {
 	}
 	for set, name := range map[string]string{"cluster.urls=nats://127.0.0.1:1": "cluster",
 		"urlfrontier.listen=127.0.0.1:0": "urlfrontier", "identity.sign=always": "identity",
-		"extract.rules=[{pattern: x, links: [a]}]": "extract.rules"} {
+		"extract.rules=[{pattern: x, links: [a]}]": "extract.rules", "audit.keep=1h": "audit.keep"} {
 		out, err := amble(set).CombinedOutput()
 		if code, is := err.(*exec.ExitError); !is || code.ExitCode() != console.ExitUsage ||
 			!bytes.Contains(out, []byte(name)) {

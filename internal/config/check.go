@@ -28,7 +28,7 @@ func (c *Config) check(r *report) {
 	k.scope()
 	k.urls()
 	k.traps()
-	k.extractRules()
+	k.ofModules()
 	k.politeness()
 	k.recrawl()
 	k.consent()

@@ -14,7 +14,8 @@ import (
 // maxExtractRules bounds the rules: each page is matched against them in order.
 const maxExtractRules = 1000
 
-func (k *checker) extractRules() {
+// ofModules checks the settings of modules that are not values of the table.
+func (k *checker) ofModules() {
 	const key = "extract.rules"
 	if len(k.c.Extract.Rules) > maxExtractRules {
 		k.conflict(key, fmt.Sprintf("want at most %d items; a pattern such as *.example.com stands for many hosts",

@@ -1,3 +1,5 @@
+//go:build !core
+
 // Package requestlog keeps a record of every request of a crawl: its time, its host, its result,
 // and the delay and the robots.txt that were in force. "amble audit" reads it; docs/AUDIT.md says
 // what the log proves and what it cannot prove.

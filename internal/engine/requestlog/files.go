@@ -1,3 +1,5 @@
+//go:build !core
+
 package requestlog
 
 import (
@@ -55,4 +57,22 @@ func list(dir string) ([]file, error) {
 	}
 	slices.SortFunc(files, func(a, b file) int { return a.serial - b.serial })
 	return files, nil
+}
+
+// parts is the least number of files of a full log, so that each deletion removes a small part of
+// it.
+const parts = 16
+
+// maxFile bounds a file, and with it the memory of a reader.
+const maxFile = 64 << 20
+
+// fileBytes returns the length from which a file is complete.
+func (o Options) fileBytes() int64 { return min(o.MaxSize/parts, maxFile) }
+
+// fileAge returns the age from which a file is complete.
+func (o Options) fileAge() time.Duration {
+	if o.Keep == 0 {
+		return 1<<63 - 1
+	}
+	return max(o.Keep/parts, time.Minute)
 }

@@ -27,21 +27,3 @@ func (o Options) Validate() error {
 	}
 	return nil
 }
-
-// parts is the least number of files of a full log, so that each deletion removes a small part of
-// it.
-const parts = 16
-
-// maxFile bounds a file, and with it the memory of a reader.
-const maxFile = 64 << 20
-
-// fileBytes returns the length from which a file is complete.
-func (o Options) fileBytes() int64 { return min(o.MaxSize/parts, maxFile) }
-
-// fileAge returns the age from which a file is complete.
-func (o Options) fileAge() time.Duration {
-	if o.Keep == 0 {
-		return 1<<63 - 1
-	}
-	return max(o.Keep/parts, time.Minute)
-}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -97,7 +96,7 @@ func Settle(o Options, s Store, log *slog.Logger) (left Left, err error) {
 	if left.Requests, err = r.openRequests(left.Boot); err != nil {
 		return left, err
 	}
-	if err := r.commit(left.Requests.uncommitted); err != nil {
+	if err := r.commit(left.Requests.mark()); err != nil {
 		return left, fmt.Errorf("store restart holds: %w", err)
 	}
 	left.LedgerEnd, left.HeldSince, left.Suspects, left.Leases = r.ledger.End, r.heldSince, r.suspects, r.out
@@ -120,7 +119,7 @@ func (r *recovery) read(boot string) error {
 	if r.ledger, err = starts.Read(r.o.DataDir, committed, boot, r.addStarted); err != nil {
 		return err
 	}
-	if err := r.readLogged(filepath.Join(r.o.DataDir, requestlog.DirName), committed); err != nil {
+	if err := r.readLogged(committed); err != nil {
 		return err
 	}
 	return r.settleLeases()
@@ -145,7 +144,7 @@ func (r *recovery) addStarted(offset uint64, s starts.Start) {
 }
 
 // commit stores the restart holds and who has them, and what the process before died of.
-func (r *recovery) commit(uncommitted uncommitted) error {
+func (r *recovery) commit(uncommitted []byte) error {
 	held, err := r.store.Mark(marks.Held)
 	if err != nil {
 		return err
@@ -157,7 +156,7 @@ func (r *recovery) commit(uncommitted uncommitted) error {
 		r.heldSince = r.o.Opened
 	}
 	b := storage.Batch{Marks: map[string][]byte{
-		storage.MarkLedger: storage.EncodeOffset(r.ledger.End), storage.MarkUncommitted: uncommitted.encode(),
+		storage.MarkLedger: storage.EncodeOffset(r.ledger.End), storage.MarkUncommitted: uncommitted,
 	}}
 	r.markLeases(&b)
 	if r.ledger.Everyone || r.o.Taken && r.store.Counters().URLs > 0 {
