@@ -89,6 +89,25 @@ func (w *writer) found(r *hostRow, f *Found) error {
 	return nil
 }
 
+// entry decodes a URL of the host at hand.
+func (w *hostWork) entry(r *hostRow, ordinal uint32) (Entry, error) {
+	var b []byte
+	ok := true
+	if ordinal < r.spilled {
+		b, ok = nthEntry(w.urlRows.Get(appendBlockKey(w.key[:0], r.id, ordinal)), int(ordinal%blockSize))
+	} else if err := w.indexTail(r); err != nil {
+		return Entry{}, err
+	} else {
+		b = w.tail[w.index[ordinal-r.spilled].start:]
+	}
+	if ok {
+		if e, _, ok := decodeEntry(b, r.id, ordinal); ok && int(e.Origin) < len(r.origins) {
+			return e, nil
+		}
+	}
+	return Entry{}, fmt.Errorf("%w: URL %d of the host cannot be read", ErrCorrupt, ordinal)
+}
+
 // insertResult returns the result of the last insert, given the Result before it.
 func (w *hostWork) insertResult(before *Result) InsertResult {
 	switch {

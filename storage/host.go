@@ -109,6 +109,9 @@ func (r *hostRow) host() (h Host) {
 	return h
 }
 
+// urls returns how many URLs the host has.
+func (r *hostRow) urls() uint32 { return r.next - r.first }
+
 // copyNumbers sets the fields of a Host that are numbers.
 func (r *hostRow) copyNumbers(h *Host) {
 	h.ID, h.First, h.Tail, h.Counts, h.Requests, h.Bytes = r.id, r.first, r.next, r.counts, r.requests, r.bytes

@@ -1,3 +1,5 @@
+//go:build !core
+
 package storage
 
 import (
@@ -31,9 +33,6 @@ const (
 	MostPurged     = 10_000
 	mostPurgedRows = 2_000
 )
-
-// urls returns how many URLs the host has.
-func (r *hostRow) urls() uint32 { return r.next - r.first }
 
 // PurgeRange returns the end of the rows from a key on that one commit should clear of deleted
 // URLs. It is math.MaxUint64 if there are no more rows behind it.
@@ -140,25 +139,6 @@ func (w *hostWork) uncount(r *hostRow, ordinal uint32) error {
 		return err
 	}
 	return w.moveRecrawl(r, &d, recrawl, 0)
-}
-
-// entry decodes a URL of the host at hand.
-func (w *hostWork) entry(r *hostRow, ordinal uint32) (Entry, error) {
-	var b []byte
-	ok := true
-	if ordinal < r.spilled {
-		b, ok = nthEntry(w.urlRows.Get(appendBlockKey(w.key[:0], r.id, ordinal)), int(ordinal%blockSize))
-	} else if err := w.indexTail(r); err != nil {
-		return Entry{}, err
-	} else {
-		b = w.tail[w.index[ordinal-r.spilled].start:]
-	}
-	if ok {
-		if e, _, ok := decodeEntry(b, r.id, ordinal); ok && int(e.Origin) < len(r.origins) {
-			return e, nil
-		}
-	}
-	return Entry{}, fmt.Errorf("%w: URL %d of the host cannot be read", ErrCorrupt, ordinal)
 }
 
 // deleteRows deletes the rows with keys from one to below another.

@@ -183,32 +183,6 @@ func (c *commands) Stop(ctx context.Context) error {
 	return c.mailbox.Load().call(ctx, func(d *dispatcher) { d.setEnd(true, false) })
 }
 
-// DropQueue excludes the URLs of a host that wait now, queued or to be tried again. It returns
-// their number when the command is on disk. The crawl applies it in the background, in steps, also
-// after a restart. URLs found later are queued as ever, and a request in flight may finish. The
-// error is inspect.ErrUnknown, ErrNotRunning, that of the context, or why the command could not be
-// committed. Any goroutine may call it.
-func (c *commands) DropQueue(ctx context.Context, name string) (waiting int, err error) {
-	m := c.mailbox.Load()
-	if !m.isOpen() {
-		return 0, ErrNotRunning
-	}
-	h, err := c.store.HostByName(name)
-	if errors.Is(err, storage.ErrNotFound) {
-		return 0, fmt.Errorf("host %s: %w", name, inspect.ErrUnknown)
-	}
-	if err == nil {
-		err = m.submit(ctx, func(d *dispatcher) error {
-			d.drop(h.ID, h.Tail)
-			return nil
-		})
-	}
-	if err != nil {
-		return 0, err
-	}
-	return int(h.Of(storage.Queued) + h.Of(storage.Retrying)), nil
-}
-
 // Change puts live options in force, all at once, and returns when they are. A request in flight
 // ends as it began; fewer workers means that no request begins until enough have ended. The error
 // says what is wrong with the options, or is ErrNotRunning or that of the context. Any goroutine

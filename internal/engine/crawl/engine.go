@@ -47,7 +47,7 @@ type store interface {
 	MarkNames(prefix, after string, most int) ([]string, error)
 	Fingerprint(weburl.URL) uint64
 	MetadataOf([]storage.Position) ([]storage.Metadata, error)
-	PurgeRange(storage.HostID, uint64) (uint64, error)
+	sweep.DeletionStore
 	Payload(storage.HostID, uint64) (storage.Payload, bool, error)
 	Backup(begin func(size int64) (io.Writer, error)) (int64, error)
 	Close() error

@@ -3,6 +3,7 @@ package sweep
 import (
 	"fmt"
 	"log/slog"
+	"maps"
 	"strings"
 	"time"
 
@@ -62,14 +63,18 @@ type Source struct {
 	Scope func() *frontier.Scope // in force
 }
 
+// open makes the sweep of a mark again.
+type open func(name string, value []byte) (*Sweep, error)
+
 // Unfinished returns the sweeps whose marks are in the store, except for adoptions. lifts are those of
 // the settings in force.
 func (s *Source) Unfinished(lifts []Lift) (sweeps []*Sweep, err error) {
-	for prefix, open := range map[string]func(name string, value []byte) (*Sweep, error){
+	kinds := map[string]open{
 		MarkRetry:   func(name string, value []byte) (*Sweep, error) { return s.openRetry(name, value, lifts) },
-		MarkRecheck: s.openRecheck, MarkDrop: openDrop, MarkOffer: openOffer, MarkWall: openWall,
-		MarkExclude: s.openExclusion, MarkDelete: openHostDeletion, MarkDeleteAll: openDeletion,
-	} {
+		MarkRecheck: s.openRecheck, MarkOffer: openOffer, MarkWall: openWall, MarkExclude: s.openExclusion,
+	}
+	maps.Copy(kinds, ofCommands())
+	for prefix, open := range kinds {
 		marks, err := s.Store.Marks(prefix)
 		if err != nil {
 			return nil, err
@@ -114,22 +119,6 @@ func (s *Source) openRecheck(name string, value []byte) (*Sweep, error) {
 	}
 	x := s.Recheck(r)
 	return x, x.restore(value)
-}
-
-// NewDrop returns the sweep that drops the queue of a host, up to an ordinal.
-func NewDrop(host storage.HostID, below uint32) *Sweep {
-	states := frontier.DropMatters()
-	s := newHostSweep(fmt.Sprintf("%s%d", MarkDrop, host), host, states, below)
-	s.drops = true
-	s.decide = func(l *storage.Located, now time.Time) (storage.Done, bool) {
-		return changeTo(l, states, frontier.DropOutcome(now)), true
-	}
-	s.ended = func(f *frontier.Frontier, now time.Time) { f.Dropped(host, s.below, now) }
-	return s
-}
-
-func openDrop(name string, value []byte) (*Sweep, error) {
-	return openOfHost(name, value, MarkDrop, func(host storage.HostID) *Sweep { return NewDrop(host, 0) })
 }
 
 // openOfHost goes on with a sweep whose mark is named after its host alone.

@@ -1,3 +1,5 @@
+//go:build !core
+
 package sweep
 
 import (
@@ -11,8 +13,8 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// deletionStore is what deletions read.
-type deletionStore interface {
+// DeletionStore is what deletions read.
+type DeletionStore interface {
 	HostsFrom(storage.HostID, int, func(*storage.Host) error) (storage.HostID, error)
 	URLs(storage.HostID, uint32, int, func(storage.Head)) (uint32, error)
 	PurgeRange(storage.HostID, uint64) (uint64, error)
@@ -30,7 +32,7 @@ func newHostDeletion(host storage.HostID, from, below uint32, rows uint64) *Swee
 		return binary.BigEndian.AppendUint64(b, rows)
 	}
 	s.ended = func(f *frontier.Frontier, now time.Time) { f.Dropped(host, below, now) }
-	s.advance = func(store deletionStore, p *Step) error {
+	s.advance = func(store DeletionStore, p *Step) error {
 		if at := s.at.Ordinal; at < below {
 			s.at.Ordinal += min(storage.MostPurged, below-at)
 			p.Purges = []storage.Purge{{Host: host, Below: s.at.Ordinal}}
@@ -48,7 +50,7 @@ func newHostDeletion(host storage.HostID, from, below uint32, rows uint64) *Swee
 const forgetPage = 500
 
 // forget takes note of the pages on the recrawl plan among URLs of a host.
-func (p *Step) forget(store deletionStore, host storage.HostID, from, below uint32) (err error) {
+func (p *Step) forget(store DeletionStore, host storage.HostID, from, below uint32) (err error) {
 	for err == nil && from < below {
 		from, err = store.URLs(host, from, int(min(forgetPage, below-from)), func(u storage.Head) {
 			p.Forgotten = forget(p.Forgotten, &u, storage.Outcome{})
@@ -94,7 +96,7 @@ func (a *Deletion) URLs() uint64 { return a.urls }
 
 // Of makes it the deletion of the URLs of one host, and returns its sweep; nil: there are none to
 // delete.
-func (a *Deletion) Of(store deletionStore, h *storage.Host) (*Sweep, error) {
+func (a *Deletion) Of(store DeletionStore, h *storage.Host) (*Sweep, error) {
 	a.over, a.left = true, 1
 	return a.of(store, h)
 }
@@ -109,7 +111,7 @@ func (a *Deletion) All() *Sweep {
 		b, _ := json.Marshal(a) // of plain data
 		return b
 	}
-	s.advance = func(store deletionStore, p *Step) error {
+	s.advance = func(store DeletionStore, p *Step) error {
 		next, err := store.HostsFrom(a.Host, deletionHosts, func(h *storage.Host) error {
 			x, err := a.of(store, h)
 			if x != nil {
@@ -129,7 +131,7 @@ func (a *Deletion) All() *Sweep {
 }
 
 // of returns the sweep that deletes the URLs of one host; nil: there are none to delete.
-func (a *Deletion) of(store deletionStore, h *storage.Host) (*Sweep, error) {
+func (a *Deletion) of(store DeletionStore, h *storage.Host) (*Sweep, error) {
 	below := h.Tail
 	if a.Before != 0 && h.First < h.Tail {
 		var err error
@@ -154,7 +156,7 @@ func (a *Deletion) of(store deletionStore, h *storage.Host) (*Sweep, error) {
 // firstSince returns the ordinal of the first URL of a host that was discovered at a time or later,
 // in Unix seconds; the host's tail if there is none. URLs are numbered in the order of their
 // discovery, except for imported ones.
-func firstSince(store deletionStore, h *storage.Host, since uint32) (uint32, error) {
+func firstSince(store DeletionStore, h *storage.Host, since uint32) (uint32, error) {
 	for at := h.First; at < h.Tail; {
 		found := false
 		next, err := store.URLs(h.ID, at, forgetPage, func(u storage.Head) {

@@ -1,7 +1,6 @@
 package sweep
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -187,12 +186,6 @@ type hostFinder interface {
 	HostByName(string) (storage.Host, error)
 }
 
-// RetryStore is what a retry reads.
-type RetryStore interface {
-	hostFinder
-	walkStore
-}
-
 // NewRetry makes the retry of a command. The lifts are needed if the command is about settings, and set, which returns
 // the seeds in force, if it is about pages of seeds. The error is inspect.ErrUnknown if the host is not known, or one
 // of reading.
@@ -263,12 +256,6 @@ func (r *Retry) withMark(mark string, log *slog.Logger) *Sweep {
 	return &r.Sweep
 }
 
-// Limit bounds the URLs that one step changes.
-func (r *Retry) Limit(most int) { r.most = most }
-
-// Add adds to the number of URLs that are put back: for a caller that commits without a Sweeper.
-func (r *Retry) Add(n int) { r.changed.Add(uint64(n)) }
-
 // Done is closed when the end is on disk.
 func (r *Retry) Done() <-chan struct{} { return r.done }
 
@@ -286,36 +273,6 @@ func PutBack(host storage.HostID, h *storage.Head, now time.Time) storage.Done {
 		Host: host, Ordinal: h.Ordinal, Origin: h.Origin, Priority: h.Priority,
 		When: storage.In(h.Last.State), Outcome: frontier.PutBack(h.Last, now),
 	}
-}
-
-// Begin makes the retry of a selection. The error is that of NewRetry, or inspect.ErrUnknown if its seed is none.
-func (s Selection) Begin(store hostFinder, set func() *seeds.Set) (*Retry, error) {
-	if _, err := s.Seeds(set); err != nil {
-		return nil, err
-	}
-	return NewRetry(store, Command{Selection: &s}, nil, set)
-}
-
-// Count counts the URLs of a selection and changes nothing. Now and then it calls each with its
-// progress. The error is that of Selection.Begin, that of the context or of each, or one of reading.
-func Count(
-	ctx context.Context, s RetryStore, selection Selection, set func() *seeds.Set, each func(Retried) error,
-) (Retried, error) {
-	r, err := selection.Begin(s, set)
-	if err != nil {
-		return Retried{}, err
-	}
-	for end := false; !end; {
-		var page []storage.Done
-		if page, end, err = r.Walk(ctx, s, slog.Default(), time.Time{}); err != nil {
-			return r.Progress(), err
-		}
-		r.Add(len(page))
-		if err := each(r.Progress()); err != nil {
-			return r.Progress(), err
-		}
-	}
-	return r.Progress(), nil
 }
 
 // RetryMark returns the name of the mark of the n-th retry.

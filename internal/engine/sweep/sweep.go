@@ -43,7 +43,7 @@ type Sweep struct {
 
 	// advance makes a step of a sweep that does not decide about each URL, but deletes URLs. It has no
 	// use for states, most, decide and ready. Nil: the sweep decides.
-	advance func(deletionStore, *Step) error
+	advance func(DeletionStore, *Step) error
 
 	superseded []Superseded  // since the last step
 	forgotten  []PlannedPage // since the last step
@@ -261,7 +261,7 @@ func (s *Sweep) lostPayloads(store payloadStore, urls []storage.Done) (lost []st
 // Store is what a Sweeper reads.
 type Store interface {
 	walkStore
-	deletionStore
+	DeletionStore
 	payloadStore
 }
 

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -26,8 +25,6 @@ type Control interface {
 	Drain(context.Context, bool) error
 	Stop(context.Context) error
 	Control(ctx context.Context, host string, o frontier.Command) error
-	DropQueue(ctx context.Context, host string) (waiting int, err error)
-	Delete(context.Context, crawl.Deletion) (urls uint64, err error)
 	AddOptOut(context.Context, optout.Entry) error
 	RemoveOptOut(ctx context.Context, scope optout.Scope, value string) error
 	OptOuts() ([]crawl.OptOut, error)
@@ -107,15 +104,18 @@ type hostDone struct {
 	Dropped int    `json:"dropped,omitempty" doc:"URLs that were waiting; they are excluded in the background"`
 }
 
+// durable says when a command has taken effect.
+const durable = "It is on disk when the response is sent, and survives restarts."
+
+// hostCommand describes a command for a host.
+func hostCommand(name, summary, description string) huma.Operation {
+	o := Operation("POST", "/hosts/{host}/"+name, "hosts-"+name, summary, append(bodyErrors(), http.StatusNotFound)...)
+	o.Description = description
+	return o
+}
+
 func hostControlAPI(s *Server, api huma.API) {
-	op := func(name, summary, description string) huma.Operation {
-		o := Operation("POST", "/hosts/{host}/"+name, "hosts-"+name, summary,
-			append(bodyErrors(), http.StatusNotFound)...)
-		o.Description = description
-		return o
-	}
-	const durable = "It is on disk when the response is sent, and survives restarts."
-	Handle(api, op("pause", "Pause a host", durable),
+	Handle(api, hostCommand("pause", "Pause a host", durable),
 		ofOwner(s, (*hostPause).host, func(ctx context.Context, in *hostPause) (*Object[hostDone], error) {
 			o := frontier.Command{Kind: frontier.CommandPause}
 			switch {
@@ -130,102 +130,20 @@ func hostControlAPI(s *Server, api huma.API) {
 			}
 			return s.control(ctx, in.Host, o)
 		}))
-	Handle(api, op("resume", "End the pause of a host", durable),
+	Handle(api, hostCommand("resume", "End the pause of a host", durable),
 		ofOwner(s, (*HostPath).host, func(ctx context.Context, in *HostPath) (*Object[hostDone], error) {
 			return s.control(ctx, in.Host, frontier.Command{Kind: frontier.CommandResume})
 		}))
-	Handle(api, op("delay", "Set the delay of a host", durable),
+	Handle(api, hostCommand("delay", "Set the delay of a host", durable),
 		ofOwner(s, (*hostDelay).host, func(ctx context.Context, in *hostDelay) (*Object[hostDone], error) {
 			return s.control(ctx, in.Host, frontier.Command{Kind: frontier.CommandDelay,
 				Delay: time.Duration(in.Body.Seconds * float64(time.Second))})
 		}))
-	Handle(api, op("forget", "Forget what was learned about a host", "Drops its backoff and its errors, and fetches "+
+	Handle(api, hostCommand("forget", "Forget what was learned about a host", "Drops its backoff and its errors, and fetches "+
 		"its robots.txt again. Its restart hold stays. "+durable),
 		ofOwner(s, (*HostPath).host, func(ctx context.Context, in *HostPath) (*Object[hostDone], error) {
 			return s.control(ctx, in.Host, frontier.Command{Kind: frontier.CommandForget})
 		}))
-	Handle(api, op("drop", "Drop the queue of a host", "Its waiting URLs are excluded in the background. URLs found "+
-		"later are queued as usual. "+durable),
-		ofOwner(s, (*HostPath).host, func(ctx context.Context, in *HostPath) (*Object[hostDone], error) {
-			n, err := s.crawl(ctx).DropQueue(ctx, inspect.CanonicalHost(in.Host))
-			return answer(hostDone{in.Host, n}, err)
-		}))
-	deletionAPI(s, api)
-}
-
-// deletion is the request to delete URLs.
-type deletion struct {
-	Body struct {
-		Host   string    `json:"host,omitempty" doc:"URLs of this host"`
-		Before time.Time `json:"before,omitzero" doc:"only URLs that were discovered before this time"`
-		All    bool      `json:"all,omitempty" doc:"URLs of all hosts, in place of host"`
-	}
-}
-
-// deleted is the result of a deletion.
-type deleted struct {
-	Deleted uint64 `json:"deleted" doc:"URLs; 0 if not done"`
-	Done    bool   `json:"done" doc:"they are gone; otherwise the deletion goes on in the background"`
-	// Incomplete are shards of a cluster that have not answered. The order is durable: they carry it out.
-	Incomplete *Incomplete `json:"incomplete,omitempty" doc:"in a cluster: shards that delete theirs when they are crawled again"`
-}
-
-// deletionWait is how long a response waits for the end of a deletion.
-const deletionWait = 20 * time.Second
-
-func deletionAPI(s *Server, api huma.API) {
-	op := Operation("POST", "/urls/delete", "urls-delete", "Delete URLs", append(bodyErrors(), http.StatusNotFound)...)
-	op.Description =
-		"Deletes URLs, whatever their state, so that they are new when they are found again. What is known " +
-			"of their hosts stays, as does the output. Of a host the first URLs are deleted, up to the first that " +
-			"is not " +
-			"to be. " +
-			"The deletion survives restarts. After 20 seconds the response is sent, and the deletion goes on."
-	Handle(api, op, func(ctx context.Context, in *deletion) (*Object[deleted], error) {
-		o := crawl.Deletion{Host: inspect.CanonicalHost(in.Body.Host), Before: in.Body.Before}
-		if in.Body.Host == "" {
-			o.Host = ""
-		}
-		if (o.Host != "") == in.Body.All {
-			return nil, errQuery{errors.New("want either host or all: true")}
-		}
-		if d := s.divided(ctx); d != nil {
-			if o.Before.IsZero() || o.Before.After(s.o.Now()) {
-				o.Before = s.o.Now()
-			}
-			return answer(deleteOf(ctx, d, o))
-		}
-		waited, cancel := context.WithTimeout(ctx, deletionWait)
-		defer cancel()
-		n, err := s.crawl(ctx).Delete(waited, o)
-		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-			return answer(deleted{}, nil)
-		}
-		return answer(deleted{Deleted: n, Done: true}, err)
-	})
-}
-
-// deleteOf deletes URLs of a host, or of all. Shards that do not answer do it when they can.
-func deleteOf(ctx context.Context, d Division, o crawl.Deletion) (sum deleted, err error) {
-	shards := allShards(d)
-	if o.Host != "" {
-		shards = []int{d.ShardOf(o.Host)}
-	}
-	durable := ctx
-	ctx, cancel := context.WithTimeout(ctx, CommandTimeout)
-	defer cancel()
-	r := asked(ctx)
-	parts, failed, err := Gather(ctx, shards, func(ctx context.Context, shard int) (deleted, error) {
-		return decode[deleted](AskShard(ctx, d, shard, r))
-	})
-	sum = deleted{Done: len(failed) == 0, Incomplete: MissingShards(failed)}
-	for _, part := range parts {
-		sum.Deleted, sum.Done = sum.Deleted+part.Deleted, sum.Done && part.Done
-	}
-	if err == nil && len(failed) > 0 && d.AddDeletion(durable, o, SortedKeys(failed)) != nil {
-		err = wholly(sum.Incomplete, nil)
-	}
-	return sum, err
 }
 
 func (s *Server) control(ctx context.Context, host string, o frontier.Command) (*Object[hostDone], error) {

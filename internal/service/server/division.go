@@ -49,8 +49,7 @@ type Division interface {
 	SetOptOut(ctx context.Context, e optout.Entry, remove bool) (found bool, lacking *Incomplete, err error)
 	// Followed waits until all nodes have the newest settings, and returns those that have not.
 	Followed(ctx context.Context) *Incomplete
-	// AddDeletion has shards carry out a deletion when somebody crawls them. It is durable when it returns.
-	AddDeletion(ctx context.Context, o crawl.Deletion, shards []int) error
+	DividedCommands
 
 	// Register registers the operations that only a division has.
 	Register(api huma.API)

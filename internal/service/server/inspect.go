@@ -92,6 +92,21 @@ type urlsQuery struct {
 	Limit int `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"URLs of a page at most"`
 }
 
+// ReasonName is the name of a reason. The description lists all of them.
+type ReasonName string
+
+// Schema implements huma.SchemaProvider.
+func (ReasonName) Schema(huma.Registry) *huma.Schema { return enumOf(inspect.ReasonNames()) }
+
+// enumOf returns the schema of a text with few values.
+func enumOf(names []string) *huma.Schema {
+	s := &huma.Schema{Type: huma.TypeString}
+	for _, name := range names {
+		s.Enum = append(s.Enum, name)
+	}
+	return s
+}
+
 // urlQuery names a URL.
 type urlQuery struct {
 	URL string `query:"url" required:"true" maxLength:"2048" doc:"the URL, in any form"`
@@ -108,7 +123,6 @@ func urlsAPI(s *Server, api huma.API) {
 	Handle(api, Operation("GET", "/url", "urls-one", "Everything known of a URL, and what would become of it",
 		http.StatusNotFound), ofOwner(s, hostOfURL(func(q *urlQuery) string { return q.URL }), s.showURL))
 	addAPI(s, api)
-	retryAPI(s, api)
 }
 
 func (s *Server) listURLs(ctx context.Context, q *urlsQuery) (*Object[urlsOfAll], error) {

@@ -1,3 +1,5 @@
+//go:build !core
+
 package server
 
 import (
@@ -77,21 +79,6 @@ func selectionSchema(s *huma.Schema) *huma.Schema {
 	slices.SortFunc(s.AnyOf, func(a, b *huma.Schema) int { return strings.Compare(a.Required[0], b.Required[0]) })
 	for _, field := range s.AnyOf {
 		field.PrecomputeMessages()
-	}
-	return s
-}
-
-// ReasonName is the name of a reason. The description lists all of them.
-type ReasonName string
-
-// Schema implements huma.SchemaProvider.
-func (ReasonName) Schema(huma.Registry) *huma.Schema { return enumOf(inspect.ReasonNames()) }
-
-// enumOf returns the schema of a text with few values.
-func enumOf(names []string) *huma.Schema {
-	s := &huma.Schema{Type: huma.TypeString}
-	for _, name := range names {
-		s.Enum = append(s.Enum, name)
 	}
 	return s
 }

@@ -42,7 +42,6 @@ import (
 
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/engine/inspect"
-	"github.com/amble-crawler/amble/internal/engine/sweep"
 	"github.com/amble-crawler/amble/internal/service/listen"
 )
 
@@ -63,12 +62,11 @@ type Crawl interface {
 	Status() crawl.Status
 	View() *inspect.View
 	NewImport(crawl.ImportOptions) (crawl.Import, error)
-	Retry(context.Context, sweep.Selection, func(sweep.Retried) error) (sweep.Retried, error)
-	CountRetries(context.Context, sweep.Selection, func(sweep.Retried) error) (sweep.Retried, error)
 	Observe(crawl.Observer)
 	Visit(context.Context, *crawl.Visit) error
 	Backup(ctx context.Context, w io.Writer, begin func(size int64)) (int64, error)
 	Control
+	URLCommands
 	Leases
 }
 

@@ -1,6 +1,7 @@
 // Commands: every control that changes the crawl opens a dialog first, which the keyboard can operate. It stays open, with what was
 // typed, until the command is done or cancelled.
 
+import { serves } from "./client.js";
 import { el } from "./dom.js";
 
 function input({ name, label, options, lines, hint, ...rest }) {
@@ -69,4 +70,12 @@ export function command(shared, label, question, carryOut, kind) {
       if (!event.target.isConnected) (again ?? document.getElementById("main")).focus({ preventScroll: true });
     },
   }, label);
+}
+
+// served is an element that is hidden unless the program has an operation.
+export function served(shared, path, element) {
+  const { signal } = shared;
+  element.hidden = true;
+  serves(path).then((is) => { element.hidden = !is; }, (error) => shared.fail(error, signal));
+  return element;
 }

@@ -1,7 +1,7 @@
 // One host: its state and why, its requests, and every command for it.
 
-import { get, lines, post, query, serves } from "./client.js";
-import { command } from "./dialog.js";
+import { get, lines, post, query } from "./client.js";
+import { command, served } from "./dialog.js";
 import { bars, bytes, clock, columns, count, duration, el, facts, page, panel, refill, table, time, urlLink } from "./dom.js";
 import { result } from "./fetches.js";
 import { list } from "./list.js";
@@ -98,8 +98,8 @@ function requests(name, shared) {
       button.disabled = false;
     }
   }
-  const button = el("button", { type: "button", click: earlier, hidden: true }, "Earlier requests");
-  serves("/api/v1/audit").then((is) => { button.hidden = !is; }, (error) => shared.fail(error, signal));
+  const button = el("button", { type: "button", click: earlier }, "Earlier requests");
+  served(shared, "/api/v1/audit", button);
   show();
   return [(list) => {
     const own = list.filter((f) => f.host === name);
@@ -161,6 +161,6 @@ function commands(path, name, paused, latest, shared) {
       fields: [{ name: "seconds", label: "Seconds", type: "number", min: 0, step: "any", required: true, hint: `In force now: ${duration(latest().politeness.delay_seconds)}, demanded by: ${latest().politeness.delay_reason}` }],
     }), ({ seconds }) => does("delay")({ seconds: Number(seconds) })),
     command(shared, "Forget", { title: `Forget what was learned about ${name}?`, text: "Its robots.txt is fetched again; its failures, its backoff and its wall are dropped. Its URLs stay." }, () => does("forget")({})),
-    command(shared, "Drop queue", () => ({ title: `Drop the queue of ${name}?`, text: `${count(latest().waiting)} URLs will not be fetched. This cannot be undone.` }), () => does("drop")({}), "danger"),
+    served(shared, "/api/v1/hosts/{host}/drop", command(shared, "Drop queue", () => ({ title: `Drop the queue of ${name}?`, text: `${count(latest().waiting)} URLs will not be fetched. This cannot be undone.` }), () => does("drop")({}), "danger")),
   ];
 }

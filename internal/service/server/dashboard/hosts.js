@@ -1,7 +1,7 @@
 // The list of hosts: those in a state, with a part of a name, in a chosen order.
 
 import { post } from "./client.js";
-import { command } from "./dialog.js";
+import { command, served } from "./dialog.js";
 import { bytes, count, duration, hostLink, page, panel, time } from "./dom.js";
 import { list, parse } from "./list.js";
 
@@ -61,10 +61,10 @@ function commands(shared, chosen) {
   const known = count(chosen.reduce((sum, h) => sum + h.known, 0));
   return [
     ...waits,
-    command(shared, "Retry failed", { title: `Put the failed URLs of ${some} back into their queues?`, text: "They are due at once. Delays, backoffs and robots.txt apply as usual." },
-      each(`The failed URLs of ${some} are put back`, (name) => post("/api/v1/urls/retry", { host: name, states: ["failed"] }))),
-    command(shared, "Delete URLs", { title: `Delete the ${known} URLs of ${some}?`, text: "They are new when they are found again. The output stays. This cannot be undone." },
-      each(`The URLs of ${some} are deleted`, (name) => post("/api/v1/urls/delete", { host: name })), "danger"),
+    served(shared, "/api/v1/urls/retry", command(shared, "Retry failed", { title: `Put the failed URLs of ${some} back into their queues?`, text: "They are due at once. Delays, backoffs and robots.txt apply as usual." },
+      each(`The failed URLs of ${some} are put back`, (name) => post("/api/v1/urls/retry", { host: name, states: ["failed"] })))),
+    served(shared, "/api/v1/urls/delete", command(shared, "Delete URLs", { title: `Delete the ${known} URLs of ${some}?`, text: "They are new when they are found again. The output stays. This cannot be undone." },
+      each(`The URLs of ${some} are deleted`, (name) => post("/api/v1/urls/delete", { host: name })), "danger")),
   ];
 }
 
