@@ -20,7 +20,7 @@ func (c *Config) CrawlOptions(version string) (crawl.Options, error) {
 	include, inInclude := compiled("scope.include", c.Scope.Include)
 	exclude, inExclude := compiled("scope.exclude", c.Scope.Exclude)
 	recrawl, inRecrawl := c.RecrawlOptions()
-	rules, inRules := c.ruleOptions()
+	rules, inRules := pageRules(c.Extract.Rules)
 	optOuts, inOptOuts := c.OptOuts()
 	policy, inPolicy := c.ConsentPolicy()
 	delivery, inDelivery := networks.Load(c.DataDir)

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/amble-crawler/amble/internal/modules/pagerules"
+	"github.com/amble-crawler/amble/internal/output/formats"
 	"github.com/amble-crawler/amble/internal/web/extract"
 )
 
@@ -32,7 +32,7 @@ func (k *checker) ofModules() {
 		}
 		checkPatterns(item.Hosts, reject)
 		_, err := item.compile()
-		var wrong pagerules.Errors
+		var wrong extract.RuleErrors
 		errors.As(err, &wrong)
 		for _, bad := range wrong {
 			reject(bad.Text, wantedOfRule(bad))
@@ -41,7 +41,7 @@ func (k *checker) ofModules() {
 }
 
 // wantedOfRule says what is wrong with a text of a rule and what to write instead.
-func wantedOfRule(bad *pagerules.Error) string {
+func wantedOfRule(bad *extract.RuleError) string {
 	message := bad.Key + ": " + strings.TrimPrefix(bad.Err.Error(), "error parsing regexp: ")
 	if bad.Key == "pattern" {
 		return message + "; want a regular expression of Go (RE2)"
@@ -50,15 +50,15 @@ func wantedOfRule(bad *pagerules.Error) string {
 }
 
 // compile makes a rule of internal/modules/pagerules.
-func (item *ExtractRule) compile() (*pagerules.Rule, error) {
-	text := pagerules.Text{Pattern: item.Pattern, Links: item.Links, Ignore: item.Ignore, Fields: item.Fields}
+func (item *ExtractRule) compile() (extract.Rule, error) {
+	text := extract.RuleText{Pattern: item.Pattern, Links: item.Links, Ignore: item.Ignore, Fields: item.Fields}
 	text.Hosts = hostPatterns(item.Hosts)
-	return pagerules.New(&text)
+	return formats.PageRule(&text)
 }
 
-// ruleOptions returns the rules for pages. It returns no error for a Config from Load.
-func (c *Config) ruleOptions() (rules []extract.Rule, err error) {
-	for _, item := range c.Extract.Rules {
+// pageRules compiles the rules for pages. It returns no error for those of a Config from Load.
+func pageRules(items []ExtractRule) (rules []extract.Rule, err error) {
+	for _, item := range items {
 		rule, err := item.compile()
 		if err != nil {
 			return nil, fmt.Errorf("extract.rules: %w", err)

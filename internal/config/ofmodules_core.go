@@ -15,4 +15,5 @@ func (k *checker) ofModules() {
 	}
 }
 
-func (c *Config) ruleOptions() ([]extract.Rule, error) { return nil, nil }
+// pageRules is empty: such settings are refused.
+func pageRules([]ExtractRule) ([]extract.Rule, error) { return nil, nil }

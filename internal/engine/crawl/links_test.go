@@ -55,7 +55,7 @@ func TestFieldsAreInTheOutput(t *testing.T) {
 			"/robots.txt": testweb.Robots(""), "/": page, "/item": page, "/no": page,
 		}})
 		o := testOptions(t, web)
-		rule := must.Get(pagerules.New(&pagerules.Text{Hosts: []string{"a.test"}, Links: []string{"main"},
+		rule := must.Get(pagerules.New(&extract.RuleText{Hosts: []string{"a.test"}, Links: []string{"main"},
 			Fields: map[string]string{"price": ".price", "links": "a@href*"}}))(t)
 		o.Extract.Rules = []extract.Rule{rule}
 		crawl(t, o, web.URL("a.test", "/"))

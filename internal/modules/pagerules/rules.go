@@ -45,57 +45,14 @@ type field struct {
 	list      bool   // all matches are taken, not the first alone
 }
 
-// Text is a rule as people write it.
-type Text struct {
-	// Hosts are names in canonical form; *.example.com stands for all hosts below example.com.
-	// None: every host.
-	Hosts   []string
-	Pattern string // regular expression of path and query; empty: any
-	// Links are CSS selectors. Only links that they select, or that are in a selected element,
-	// count. None: all links count.
-	Links, Ignore []string
-	// Fields are selectors by the name of the field, with "@name" for the value of an attribute and
-	// "*" at the end for a list of all matches.
-	Fields map[string]string
-}
-
-// Error is the error of one text of a rule.
-type Error struct {
-	Key  string // pattern, links, ignore, or fields.NAME
-	Text string
-	Err  error
-}
-
-// Error names the key and the text.
-func (e *Error) Error() string { return fmt.Sprintf("%s: %q: %v", e.Key, e.Text, e.Err) }
-
-// Unwrap returns Err.
-func (e *Error) Unwrap() error { return e.Err }
-
-// Errors are all errors of a rule.
-type Errors []*Error
-
-// Error returns a line for each error.
-func (e Errors) Error() string {
-	lines := make([]string, len(e))
-	for i, bad := range e {
-		lines[i] = bad.Error()
-	}
-	return strings.Join(lines, "\n")
-}
-
-func (e *Errors) add(key, text string, err error) {
-	*e = append(*e, &Error{Key: key, Text: text, Err: err})
-}
-
-// New compiles a rule. Its error is of type [Errors].
-func New(text *Text) (*Rule, error) {
+// New compiles a rule. Its error is of type [extract.RuleErrors].
+func New(text *extract.RuleText) (*Rule, error) {
 	r, c := &Rule{hosts: text.Hosts}, &compiler{}
-	var bad Errors
+	var bad extract.RuleErrors
 	if text.Pattern != "" {
 		var err error
 		if r.pattern, err = regexp.Compile(text.Pattern); err != nil {
-			bad.add("pattern", text.Pattern, err)
+			bad.Add("pattern", text.Pattern, err)
 		}
 	}
 	for _, list := range []struct {
@@ -106,7 +63,7 @@ func New(text *Text) (*Rule, error) {
 		for _, selector := range list.selectors {
 			last, err := c.compile(selector)
 			if err != nil {
-				bad.add(list.key, selector, err)
+				bad.Add(list.key, selector, err)
 			}
 			*list.parts |= last
 		}
@@ -117,7 +74,7 @@ func New(text *Text) (*Rule, error) {
 			err = fmt.Errorf("there are more than %d fields", maxFields)
 		}
 		if err != nil {
-			bad.add("fields."+strings.ToValidUTF8(name[:min(len(name), maxFieldName)], ""), text.Fields[name], err)
+			bad.Add("fields."+strings.ToValidUTF8(name[:min(len(name), maxFieldName)], ""), text.Fields[name], err)
 		}
 		r.fields = append(r.fields, f)
 	}

@@ -19,6 +19,8 @@ import (
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
+type ruleText = extract.RuleText
+
 // watched is a rule that keeps what it was applied to, and what it selected.
 type watched struct {
 	*Rule
@@ -61,12 +63,12 @@ func show(p extract.Page) string {
 	return strings.Join(links, ", ")
 }
 
-func mustRule(t testing.TB, text Text) *Rule {
+func mustRule(t testing.TB, text ruleText) *Rule {
 	t.Helper()
 	return must.Get(New(&text))(t)
 }
 
-func readRuled(t testing.TB, text string, rule Text) extract.Page {
+func readRuled(t testing.TB, text string, rule ruleText) extract.Page {
 	t.Helper()
 	return readWith(t, []byte(text), mustRule(t, rule))
 }
@@ -83,18 +85,18 @@ func TestRuleLinksAndIgnore(t *testing.T) {
 	const words = "Title\n12 €\none\na\nb\nday soon\ntwothree"
 	tests := []struct {
 		name string
-		rule Text
+		rule ruleText
 		want string
 		text string
 	}{
-		{"nothing", Text{Pattern: "^/dir"}, everything, words},
-		{"links", Text{Links: []string{"main a[href]"}},
+		{"nothing", ruleText{Pattern: "^/dir"}, everything, words},
+		{"links", ruleText{Links: []string{"main a[href]"}},
 			"refresh /b/r, anchor /b/1, anchor /b/day, anchor /b/2", words},
-		{"what holds links", Text{Links: []string{"main, link[rel=next]"}, Ignore: []string{".calendar"}},
+		{"what holds links", ruleText{Links: []string{"main, link[rel=next]"}, Ignore: []string{".calendar"}},
 			"link /b/n, refresh /b/r, anchor /b/1, anchor /b/2", "Title\n12 €\none\na\nb\ntwothree"},
-		{"ignore", Text{Ignore: []string{"nav", "main > :not(h1)"}},
+		{"ignore", ruleText{Ignore: []string{"nav", "main > :not(h1)"}},
 			"canonical /b/c, link /b/n, refresh /b/r, anchor /b/last", "Title"},
-		{"another host", Text{Hosts: []string{"other.test"}, Links: []string{"nothing"}}, everything, words},
+		{"another host", ruleText{Hosts: []string{"other.test"}, Links: []string{"nothing"}}, everything, words},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -109,7 +111,7 @@ func TestRuleLinksAndIgnore(t *testing.T) {
 }
 
 func TestRuleFields(t *testing.T) {
-	rule := Text{Ignore: []string{".calendar"}, Fields: map[string]string{
+	rule := ruleText{Ignore: []string{".calendar"}, Fields: map[string]string{
 		"price": ".price", "author": "meta[name=author]@content", "tags": "a[rel=tag]*", "hrefs": "main a@href*",
 		"none": ".none", "noattr": "h1@class", "items": "ul", "whole": "main", "all": "main > *", "every": "main >**",
 		"script": "script", "both": "h1, title*", "quoted": `[content="a@b"]`,
@@ -123,7 +125,7 @@ func TestRuleFields(t *testing.T) {
 	if p := readRuled(t, article, rule); p.Rule != 1 || len(p.Fields) == 0 {
 		t.Errorf("rule %d, fields %v", p.Rule, p.Fields)
 	}
-	for _, other := range []Text{{Hosts: []string{"*.site.test"}}, {Hosts: []string{"test"}}, {Pattern: "^/page"}} {
+	for _, other := range []ruleText{{Hosts: []string{"*.site.test"}}, {Hosts: []string{"test"}}, {Pattern: "^/page"}} {
 		rule.Hosts, rule.Pattern = other.Hosts, other.Pattern
 		if p := readRuled(t, article, rule); p.Rule != 0 || p.Fields != nil {
 			t.Errorf("%+v: rule %d, fields %v", other, p.Rule, p.Fields)
@@ -131,46 +133,46 @@ func TestRuleFields(t *testing.T) {
 	}
 }
 
-func TestErrors(t *testing.T) {
+func TestRuleErrors(t *testing.T) {
 	tests := []struct {
-		rule      Text
+		rule      ruleText
 		key, want string
 	}{
-		{Text{Pattern: "("}, "pattern", "missing closing )"},
-		{Text{Links: []string{"a", "a["}}, "links", "not closed"},
-		{Text{Links: []string{""}}, "links", "want an element"},
-		{Text{Links: []string{"a,"}}, "links", "want an element"},
-		{Text{Links: []string{"a >"}}, "links", "want an element"},
-		{Text{Links: []string{"a)b"}}, "links", ""},
-		{Text{Ignore: []string{"div:has(a)"}}, "ignore", ":has is not allowed"},
-		{Text{Ignore: []string{"div:not(:contains(a))"}}, "ignore", ":contains is not allowed"},
-		{Text{Ignore: []string{"div:matches(a)"}}, "ignore", ":matches is not allowed"},
-		{Text{Ignore: []string{"div:lang(a)"}}, "ignore", ":lang is not allowed"},
-		{Text{Ignore: []string{"a::before"}}, "ignore", "not allowed"},
-		{Text{Ignore: []string{"li:nth-child(2n+1)"}}, "ignore", "want a number from 1 to 100"},
-		{Text{Ignore: []string{"li:nth-child(101)"}}, "ignore", "want a number from 1 to 100"},
-		{Text{Ignore: []string{"li:nth-of-type(1)"}}, "ignore", ":nth-of-type is not allowed"},
-		{Text{Ignore: []string{"div:not(a b)"}}, "ignore", "without spaces and combinators"},
-		{Text{Ignore: []string{"[a#=(b)]"}}, "ignore", "regular expressions"},
-		{Text{Ignore: []string{strings.Repeat("a ", 65)}}, "ignore", "more than 64 parts"},
-		{Text{Ignore: []string{":not(" + strings.Repeat("a,", 65) + "a)"}}, "ignore", "more than 64 parts"},
-		{Text{Ignore: []string{strings.Repeat("a", 2000)}}, "ignore", "want at most 1024"},
-		{Text{Fields: map[string]string{"a b": "a"}}, "fields.a b", "want a name"},
-		{Text{Fields: map[string]string{"x": "a@"}}, "fields.x", "attribute behind @"},
-		{Text{Fields: map[string]string{"x": "a@b c"}}, "fields.x", "attribute behind @"},
-		{Text{Fields: map[string]string{"x": "a["}}, "fields.x", "not closed"},
+		{ruleText{Pattern: "("}, "pattern", "missing closing )"},
+		{ruleText{Links: []string{"a", "a["}}, "links", "not closed"},
+		{ruleText{Links: []string{""}}, "links", "want an element"},
+		{ruleText{Links: []string{"a,"}}, "links", "want an element"},
+		{ruleText{Links: []string{"a >"}}, "links", "want an element"},
+		{ruleText{Links: []string{"a)b"}}, "links", ""},
+		{ruleText{Ignore: []string{"div:has(a)"}}, "ignore", ":has is not allowed"},
+		{ruleText{Ignore: []string{"div:not(:contains(a))"}}, "ignore", ":contains is not allowed"},
+		{ruleText{Ignore: []string{"div:matches(a)"}}, "ignore", ":matches is not allowed"},
+		{ruleText{Ignore: []string{"div:lang(a)"}}, "ignore", ":lang is not allowed"},
+		{ruleText{Ignore: []string{"a::before"}}, "ignore", "not allowed"},
+		{ruleText{Ignore: []string{"li:nth-child(2n+1)"}}, "ignore", "want a number from 1 to 100"},
+		{ruleText{Ignore: []string{"li:nth-child(101)"}}, "ignore", "want a number from 1 to 100"},
+		{ruleText{Ignore: []string{"li:nth-of-type(1)"}}, "ignore", ":nth-of-type is not allowed"},
+		{ruleText{Ignore: []string{"div:not(a b)"}}, "ignore", "without spaces and combinators"},
+		{ruleText{Ignore: []string{"[a#=(b)]"}}, "ignore", "regular expressions"},
+		{ruleText{Ignore: []string{strings.Repeat("a ", 65)}}, "ignore", "more than 64 parts"},
+		{ruleText{Ignore: []string{":not(" + strings.Repeat("a,", 65) + "a)"}}, "ignore", "more than 64 parts"},
+		{ruleText{Ignore: []string{strings.Repeat("a", 2000)}}, "ignore", "want at most 1024"},
+		{ruleText{Fields: map[string]string{"a b": "a"}}, "fields.a b", "want a name"},
+		{ruleText{Fields: map[string]string{"x": "a@"}}, "fields.x", "attribute behind @"},
+		{ruleText{Fields: map[string]string{"x": "a@b c"}}, "fields.x", "attribute behind @"},
+		{ruleText{Fields: map[string]string{"x": "a["}}, "fields.x", "not closed"},
 	}
 	many := map[string]string{}
 	for i := range maxFields + 1 {
 		many["f"+strings.Repeat("x", i)] = "a"
 	}
 	tests = append(tests, struct {
-		rule      Text
+		rule      ruleText
 		key, want string
-	}{Text{Fields: many}, "fields.f" + strings.Repeat("x", maxFields), "more than 32 fields"})
+	}{ruleText{Fields: many}, "fields.f" + strings.Repeat("x", maxFields), "more than 32 fields"})
 	for _, tt := range tests {
 		_, err := New(&tt.rule)
-		var bad Errors
+		var bad extract.RuleErrors
 		assert.True(t, errors.As(err, &bad) && len(bad) == 1 && bad[0].Key == tt.key &&
 			strings.Contains(err.Error(), tt.want), "%+v: %v", tt.rule, err)
 	}
@@ -197,7 +199,7 @@ func TestSelectorsMatchAsCascadia(t *testing.T) {
 		for range rnd.IntN(40) {
 			text.WriteString(tags[rnd.IntN(len(tags))])
 		}
-		rule := &watched{Rule: mustRule(t, Text{Fields: map[string]string{"x": selector.String() + "*"}})}
+		rule := &watched{Rule: mustRule(t, ruleText{Fields: map[string]string{"x": selector.String() + "*"}})}
 		readWith(t, []byte(text.String()), rule)
 		if strings.HasSuffix(selector.String(), "*") {
 			continue // another mark of a list
@@ -229,7 +231,7 @@ func TestHardSelectorsAreLinear(t *testing.T) {
 		strings.Repeat("<i><a></a>", 4_000), strings.Repeat("x<!-- --><a></a>", 4_000)}
 	for _, selector := range selectors {
 		for i, page := range pages {
-			rule, tries := &watched{Rule: mustRule(t, Text{Ignore: []string{selector}})}, 0
+			rule, tries := &watched{Rule: mustRule(t, ruleText{Ignore: []string{selector}})}, 0
 			for i := range rule.parts {
 				rule.parts[i].matcher = counting{rule.parts[i].matcher, &tries}
 			}
@@ -254,7 +256,7 @@ func TestFieldsAreBounded(t *testing.T) {
 		{"a document that is too large", strings.Repeat("<b>x</b>", 200_000), "b"},
 	}
 	for _, tt := range tests {
-		p := readRuled(t, tt.text, Text{Fields: map[string]string{"x": tt.selector}})
+		p := readRuled(t, tt.text, ruleText{Fields: map[string]string{"x": tt.selector}})
 		size := 0
 		switch value := p.Fields["x"].(type) {
 		case string:
@@ -266,7 +268,7 @@ func TestFieldsAreBounded(t *testing.T) {
 		}
 		assert.True(t, p.Cut != 0 && size <= maxFieldsBytes, "%s: %d bytes, cut %v", tt.name, size, p.Cut)
 	}
-	assert.Equal(t, readRuled(t, "<p>short", Text{Fields: map[string]string{"x": "p"}}).Cut, 0,
+	assert.Equal(t, readRuled(t, "<p>short", ruleText{Fields: map[string]string{"x": "p"}}).Cut, 0,
 		"a short value is said to be truncated")
 }
 
@@ -274,7 +276,7 @@ func FuzzRule(f *testing.F) {
 	f.Add("main a[href]", ".price@x*", []byte(article))
 	f.Add(`a:not(.b,[c="d)"]) > *`, `a\,b@c`, []byte("<div><p class=b>x"))
 	f.Fuzz(func(t *testing.T, links, value string, text []byte) {
-		rule, err := New(&Text{Links: []string{links}, Fields: map[string]string{"x": value}})
+		rule, err := New(&ruleText{Links: []string{links}, Fields: map[string]string{"x": value}})
 		if err != nil {
 			return
 		}

@@ -3,6 +3,7 @@
 package formats
 
 import (
+	"github.com/amble-crawler/amble/internal/modules/pagerules"
 	"github.com/amble-crawler/amble/internal/modules/requisites"
 	"github.com/amble-crawler/amble/internal/modules/warc/warcfiles"
 	"github.com/amble-crawler/amble/internal/modules/webhook"
@@ -15,6 +16,9 @@ import (
 // without that.
 var Requisites func(text []byte, contentType string, base weburl.URL, most int) (
 	all []extract.Requisite, left int) = requisites.Find
+
+// PageRule compiles a rule of extract.rules.
+func PageRule(text *extract.RuleText) (extract.Rule, error) { return pagerules.New(text) }
 
 // ofModules returns the formats of modules.
 func ofModules() []archive.Format { return []archive.Format{warcfiles.Format(), webhook.Format()} }

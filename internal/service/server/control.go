@@ -139,8 +139,8 @@ func hostControlAPI(s *Server, api huma.API) {
 			return s.control(ctx, in.Host, frontier.Command{Kind: frontier.CommandDelay,
 				Delay: time.Duration(in.Body.Seconds * float64(time.Second))})
 		}))
-	Handle(api, hostCommand("forget", "Forget what was learned about a host", "Drops its backoff and its errors, and fetches "+
-		"its robots.txt again. Its restart hold stays. "+durable),
+	Handle(api, hostCommand("forget", "Forget what was learned about a host", "Drops its backoff and its errors, and "+
+		"fetches its robots.txt again. Its restart hold stays. "+durable),
 		ofOwner(s, (*HostPath).host, func(ctx context.Context, in *HostPath) (*Object[hostDone], error) {
 			return s.control(ctx, in.Host, frontier.Command{Kind: frontier.CommandForget})
 		}))

@@ -30,8 +30,8 @@ type DividedCommands interface {
 }
 
 func urlCommandsAPI(s *Server, api huma.API) {
-	Handle(api, hostCommand("drop", "Drop the queue of a host", "Its waiting URLs are excluded in the background. URLs found "+
-		"later are queued as usual. "+durable),
+	Handle(api, hostCommand("drop", "Drop the queue of a host", "Its waiting URLs are excluded in the background. "+
+		"URLs found later are queued as usual. "+durable),
 		ofOwner(s, (*HostPath).host, func(ctx context.Context, in *HostPath) (*Object[hostDone], error) {
 			n, err := s.crawl(ctx).DropQueue(ctx, inspect.CanonicalHost(in.Host))
 			return answer(hostDone{in.Host, n}, err)

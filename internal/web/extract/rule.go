@@ -8,8 +8,7 @@ import (
 
 // Rule says what is taken from some pages. The rules of modules are plugged in by Options.Rules.
 type Rule interface {
-	// IsFor reports whether the rule applies to a page.
-	IsFor(page weburl.URL) bool
+	IsFor(page weburl.URL) bool // reports whether the rule applies to a page
 	// Apply matches the rule against a document. speaks reports whether an element has links or other data for a
 	// crawler.
 	Apply(root *html.Node, speaks func(*html.Node) bool) Selection

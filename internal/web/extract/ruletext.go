@@ -3,9 +3,56 @@
 package extract
 
 import (
+	"fmt"
+	"strings"
+
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
 )
+
+// RuleText is a rule as people write it.
+type RuleText struct {
+	// Hosts are names in canonical form; *.example.com stands for all hosts below example.com.
+	// None: every host.
+	Hosts   []string
+	Pattern string // regular expression of path and query; empty: any
+	// Links are CSS selectors. Only links that they select, or that are in a selected element,
+	// count. None: all links count.
+	Links, Ignore []string
+	// Fields are selectors by the name of the field, with "@name" for the value of an attribute and
+	// "*" at the end for a list of all matches.
+	Fields map[string]string
+}
+
+// RuleError is the error of one text of a rule.
+type RuleError struct {
+	Key  string // pattern, links, ignore, or fields.NAME
+	Text string
+	Err  error
+}
+
+// Error names the key and the text.
+func (e *RuleError) Error() string { return fmt.Sprintf("%s: %q: %v", e.Key, e.Text, e.Err) }
+
+// Unwrap returns Err.
+func (e *RuleError) Unwrap() error { return e.Err }
+
+// RuleErrors are all errors of a rule.
+type RuleErrors []*RuleError
+
+// Error returns a line for each error.
+func (e RuleErrors) Error() string {
+	lines := make([]string, len(e))
+	for i, bad := range e {
+		lines[i] = bad.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Add adds an error.
+func (e *RuleErrors) Add(key, text string, err error) {
+	*e = append(*e, &RuleError{Key: key, Text: text, Err: err})
+}
 
 // Value returns the value of an attribute of an element or, if key is empty, the text in it without the elements that
 // are ignored: at most most bytes, white space collapsed. nodes is the number of nodes that may still be visited for
