@@ -10,23 +10,6 @@ import (
 	"slices"
 )
 
-// Purge deletes URLs of a host, in two steps that the caller makes one after the other, each in as
-// many commits as it likes. The first step deletes the URLs themselves: they can be discovered as
-// new ones from its commit on. The second step removes what is left of them in rows that are in no
-// order. What is left does no harm, so the second step may come at any time.
-//
-// What the store knows of the host itself stays. Outcomes of deleted URLs that are committed later
-// change nothing.
-type Purge struct {
-	Host HostID
-	// Below is the ordinal below which URLs are deleted. The commit takes time and memory by the
-	// number of these URLs: MostPurged at a time is a good choice. 0: none.
-	Below uint32
-	// From and To are the first and the last key of the rows of fingerprints and payloads that lose
-	// what belongs to deleted URLs, as Store.PurgeRange returns them. Both 0: none.
-	From, To uint64
-}
-
 // MostPurged is how many URLs a commit should delete, and mostPurgedRows how many rows of
 // fingerprints and of payloads it should clear of deleted URLs.
 const (

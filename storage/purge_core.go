@@ -2,7 +2,5 @@
 
 package storage
 
-// Purge deletes nothing: no command of this program does.
-type Purge struct{ Host HostID }
-
+// purge does nothing: no command of this program deletes URLs.
 func (w *writer) purge(*hostRow, *Purge) error { return nil }
