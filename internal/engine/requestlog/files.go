@@ -12,9 +12,6 @@ import (
 	"time"
 )
 
-// DirName is the name of the log's directory under the data directory.
-const DirName = "requests"
-
 // file is a file of the log.
 type file struct {
 	serial  int

@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// DirName is the name of the log's directory under the data directory.
+const DirName = "requests"
+
 // Options bound the log.
 type Options struct {
 	MaxSize int64         // of all files; the oldest are deleted first. 0: no log is kept

@@ -53,7 +53,7 @@ func (s *Server) registerAPI(mux *http.ServeMux) error {
 	api.OpenAPI().Components.Schemas.RegisterTypeAlias(reflect.TypeFor[inspect.Counts](),
 		reflect.TypeFor[map[string]uint32]())
 	for _, register := range append([]Operations{statusAPI, controlAPI, historyAPI, eventsAPI, hostsAPI, urlsAPI,
-		robotsAPI, exportAPI, backupAPI, planAPI, optOutAPI, seedsAPI, urlCommandsAPI, leasesAPI}, s.o.Operations...) {
+		robotsAPI, exportAPI, backupAPI, planAPI, optOutAPI, seedsAPI, leasesAPI}, s.o.Operations...) {
 		register(s, api)
 	}
 	if s.o.Settings != nil {

@@ -123,6 +123,7 @@ func urlsAPI(s *Server, api huma.API) {
 	Handle(api, Operation("GET", "/url", "urls-one", "Everything known of a URL, and what would become of it",
 		http.StatusNotFound), ofOwner(s, hostOfURL(func(q *urlQuery) string { return q.URL }), s.showURL))
 	addAPI(s, api)
+	urlCommandsAPI(s, api)
 }
 
 func (s *Server) listURLs(ctx context.Context, q *urlsQuery) (*Object[urlsOfAll], error) {

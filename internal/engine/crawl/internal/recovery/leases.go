@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/amble-crawler/amble/internal/engine/remote"
+	"github.com/amble-crawler/amble/internal/engine/requestlog"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -15,6 +16,28 @@ func (r *recovery) openLeases() error {
 		err = errors.Join(err, r.lent.AddMark(name, value))
 	}
 	return err
+}
+
+// readLogged reads which of the requests of the ledger and of the leases are in the request log.
+func (r *recovery) readLogged(dir string, committed uint64) error {
+	if len(r.started)+r.lent.Len() == 0 {
+		return nil
+	}
+	_, err := requestlog.Read(dir, requestlog.Query{LedgerOffset: committed}, func(q *requestlog.Request) error {
+		if q.Lease != "" {
+			r.lent.AddLogged(q)
+		} else {
+			r.logged[q.LedgerOffset] = true
+		}
+		return nil
+	})
+	return err
+}
+
+// isLogged reports whether a request of an earlier process is in the request log. That of a lease has its id there,
+// unless an earlier version wrote it.
+func (r *recovery) isLogged(q *requestlog.Request) bool {
+	return r.lent.IsLogged(q.Lease) || r.logged[q.LedgerOffset]
 }
 
 // settleLeases decides which leases are still out. The hosts of the others have a restart hold.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -119,7 +120,7 @@ func (r *recovery) read(boot string) error {
 	if r.ledger, err = starts.Read(r.o.DataDir, committed, boot, r.addStarted); err != nil {
 		return err
 	}
-	if err := r.readLogged(committed); err != nil {
+	if err := r.readLogged(filepath.Join(r.o.DataDir, requestlog.DirName), committed); err != nil {
 		return err
 	}
 	return r.settleLeases()

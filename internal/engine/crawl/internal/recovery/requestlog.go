@@ -187,26 +187,3 @@ func (r *recovery) findPolicy(q *requestlog.Request) error {
 	}
 	return err
 }
-
-// readLogged reads which of the requests of the ledger and of the leases are in the request log.
-func (r *recovery) readLogged(committed uint64) error {
-	if len(r.started)+r.lent.Len() == 0 {
-		return nil
-	}
-	dir := filepath.Join(r.o.DataDir, requestlog.DirName)
-	_, err := requestlog.Read(dir, requestlog.Query{LedgerOffset: committed}, func(q *requestlog.Request) error {
-		if q.Lease != "" {
-			r.lent.AddLogged(q)
-		} else {
-			r.logged[q.LedgerOffset] = true
-		}
-		return nil
-	})
-	return err
-}
-
-// isLogged reports whether a request of an earlier process is in the request log. That of a lease has its id there,
-// unless an earlier version wrote it.
-func (r *recovery) isLogged(q *requestlog.Request) bool {
-	return r.lent.IsLogged(q.Lease) || r.logged[q.LedgerOffset]
-}
