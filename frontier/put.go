@@ -150,9 +150,10 @@ func isPutBack(d *storage.Done) bool {
 	return d.When != 0 && d.Outcome.State == storage.Retrying && d.Outcome.Reason == storage.ReasonOperator
 }
 
-// isLeftOut reports whether an outcome comes from LeaveOut or a drop.
+// isLeftOut reports whether an outcome comes from LeaveOut or a drop, or gives up a URL without a lease.
 func isLeftOut(d *storage.Done) bool {
-	return d.When != 0 && d.Outcome.State == storage.Excluded && d.Outcome.Reason == storage.ReasonOperator
+	return d.When != 0 && (d.Outcome.State == storage.Failed ||
+		d.Outcome.State == storage.Excluded && d.Outcome.Reason == storage.ReasonOperator)
 }
 
 // commanded takes note that an outcome is on disk by which the operator puts a URL back, or leaves it out.

@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// File is everything that a robots.txt says, with line numbers, including what Compile leaves out.
-// It is for people and tools; a crawler uses Rules. Line numbers count from 1. A File does not
-// change after Parse.
+// File is everything that a robots.txt says, with line numbers, including what Compile leaves out. It is for people
+// and tools; a crawler uses Rules. Line numbers count from 1. A File does not change after Parse.
 type File struct {
 	Groups  []Group
 	Records []Field // of the whole file (Sitemap, Host, Clean-param, License) or without a meaning here, in file order
@@ -91,8 +90,7 @@ func Parse(body []byte) *File {
 // Rules compiles the file for one crawler; see Compile.
 func (f *File) Rules(tokens ...string) *Rules { return compile(f.text, tokens, nil) }
 
-// Text returns the line with the given number as in the file, without white space at its ends, or
-// "".
+// Text returns the line with the given number as in the file, without white space at its ends, or "".
 func (f *File) Text(line int) string { return lineText(f.text, line) }
 
 // parser builds a File line by line.
@@ -210,9 +208,8 @@ func (p *parser) finish() {
 	}
 }
 
-// Sitemaps returns the sitemaps that the file names, resolved against base, the URL of the file.
-// Each occurs once, in file order, and only if it is an http or https URL. Sitemaps belong to no
-// group.
+// Sitemaps returns the sitemaps that the file names, resolved against base, the URL of the file. Each occurs once, in
+// file order, and only if it is an http or https URL. Sitemaps belong to no group.
 func (f *File) Sitemaps(base string) []string {
 	s := sitemaps{base: base}
 	for _, r := range f.Records {
@@ -223,8 +220,7 @@ func (f *File) Sitemaps(base string) []string {
 	return s.urls
 }
 
-// Hosts returns the values of the Host records: the names that the site prefers. They are
-// information only.
+// Hosts returns the values of the Host records: the names that the site prefers. They are information only.
 func (f *File) Hosts() []string {
 	var all []string
 	for _, r := range f.Records {

@@ -6,11 +6,9 @@ import (
 	"time"
 )
 
-// Options say how responses to requests for robots.txt are judged. They are read-only and may be
-// shared by goroutines.
+// Options say how responses to requests for robots.txt are judged. They are read-only and may be shared by goroutines.
 type Options struct {
-	// ForbiddenDenies makes 401 and 403 a complete disallow. RFC 9309 section 2.3.1.3 lets them
-	// count as "no file".
+	// ForbiddenDenies makes 401 and 403 a complete disallow. RFC 9309 section 2.3.1.3 lets them count as "no file".
 	ForbiddenDenies bool
 
 	// MaxRedirects is the number of redirects followed one after another. After more, the file
@@ -36,9 +34,8 @@ type Options struct {
 	// last good copy is older than MaxLifetime. After that the copy counts again.
 	DisallowFor time.Duration
 
-	// UndefinedAfter is the "reasonably long period" of RFC 9309 section 2.3.1.4, 30 days. After
-	// it, an unreachable file counts as unavailable if it has no copy and the host responds to
-	// other requests.
+	// UndefinedAfter is the "reasonably long period" of RFC 9309 section 2.3.1.4, 30 days. After it, an unreachable
+	// file counts as unavailable if it has no copy and the host responds to other requests.
 	UndefinedAfter time.Duration
 
 	// ForgetCopy ends the use of a copy after UndefinedAfter: the file then counts as unavailable.

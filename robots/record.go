@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// Class is the result of the fetch of a robots.txt. The numbers are stored; new ones are added at
-// the end.
+// Class is the result of the fetch of a robots.txt. The numbers are stored; new ones are added at the end.
 type Class uint8
 
 const (
@@ -38,8 +37,7 @@ func (c Class) String() string {
 	return "never fetched"
 }
 
-// Failure is why an exchange brought no response that counts. The numbers are stored; new ones are
-// added at the end.
+// Failure is why an exchange brought no response that counts. The numbers are stored; new ones are added at the end.
 type Failure uint8
 
 const (
@@ -93,9 +91,8 @@ func (f Failure) String() string {
 // Record is the robots record of one origin. It is plain data: copy it, store it with AppendBinary,
 // and let Options.Next make the next one. The zero value means that the file was never fetched.
 //
-// An unreachable file changes nothing that was known before: Copy, Body, FinalURL, Fetched, Expires
-// and the validators always belong to the last response, Class, Status and Failure to the last
-// attempt.
+// An unreachable file changes nothing that was known before: Copy, Body, FinalURL, Fetched, Expires and the validators
+// always belong to the last response, Class, Status and Failure to the last attempt.
 type Record struct {
 	Class   Class
 	Failure Failure // of the last attempt
@@ -117,9 +114,8 @@ type Record struct {
 	ETag, LastModified string // validators of Body, for FinalURL only; see Validators
 }
 
-// Rules returns the rules for URLs, for any class: those of the file, or rules that allow or
-// disallow everything. For an unreachable file they are those of its last good copy;
-// Options.Decide says whether they count.
+// Rules returns the rules for URLs, for any class: those of the file, or rules that allow or disallow everything. For
+// an unreachable file they are those of its last good copy; Options.Decide says whether they count.
 func (r Record) Rules(tokens ...string) *Rules { return r.read(nil, tokens) }
 
 // Read returns Rules and the sitemaps that the file names ([File.Sitemaps]), in one pass over the

@@ -51,12 +51,10 @@ type Verdict struct {
 	rule    int32 // literals first, then wildcards; meaningful with ReasonRule only
 }
 
-// Rules are what one robots.txt says to one crawler: immutable, compact, and safe for any number of
-// readers.
-// The zero value has no rules and allows everything.
+// Rules are what one robots.txt says to one crawler: immutable, compact, and safe for any number of readers. The zero
+// value has no rules and allows everything.
 type Rules struct {
-	// text holds the patterns in normal form: the literals in octet order, then the wildcards by
-	// descending length.
+	// text holds the patterns in normal form: the literals in octet order, then the wildcards by descending length.
 	text      []byte
 	literals  []literal
 	wildcards []wildcard
@@ -131,10 +129,9 @@ func (r *Rules) Group() string { return r.group }
 // Len returns the number of distinct rules.
 func (r *Rules) Len() int { return len(r.literals) + len(r.wildcards) }
 
-// CrawlDelay returns the least time between two requests that the file demands at all hours: the
-// largest Crawl-delay or Request-rate of the group that applies. ok is false if the file demands
-// none. The delay is never clamped, except to MaxDelay, which only keeps the arithmetic of clocks
-// from overflowing.
+// CrawlDelay returns the least time between two requests that the file demands at all hours: the largest Crawl-delay
+// or Request-rate of the group that applies. ok is false if the file demands none. The delay is never clamped, except
+// to MaxDelay, which only keeps the arithmetic of clocks from overflowing.
 func (r *Rules) CrawlDelay() (d time.Duration, ok bool) {
 	if r.group == "" || r.pace == nil || r.pace.Line == 0 {
 		return 0, false

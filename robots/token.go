@@ -7,9 +7,8 @@ func isTokenOctet(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c == '-'
 }
 
-// ValidToken reports whether s is a product token by RFC 9309 section 2.2.1: one or more letters,
-// hyphens and underscores. Another name works too, but the parsers of few site operators will find
-// it.
+// ValidToken reports whether s is a product token by RFC 9309 section 2.2.1: one or more letters, hyphens and
+// underscores. Another name works too, but the parsers of few site operators will find it.
 func ValidToken(s string) bool {
 	for i := range len(s) {
 		if !isTokenOctet(s[i]) {
@@ -19,14 +18,12 @@ func ValidToken(s string) bool {
 	return s != ""
 }
 
-// isGlobal reports whether the value of a user-agent line means every crawler: a star alone, or
-// before a space.
+// isGlobal reports whether the value of a user-agent line means every crawler: a star alone, or before a space.
 func isGlobal(value []byte) bool {
 	return len(value) > 0 && value[0] == '*' && (len(value) == 1 || isSpace(value[1]))
 }
 
-// tokenIn returns the product token at the start of the value of a user-agent line: "FooBot" of
-// "FooBot/1.0 (x)".
+// tokenIn returns the product token at the start of the value of a user-agent line: "FooBot" of "FooBot/1.0 (x)".
 func tokenIn(value []byte) []byte {
 	n := 0
 	for n < len(value) && isTokenOctet(value[n]) {

@@ -90,7 +90,7 @@ func (b *batch) add(r *work.Result) {
 	}
 	b.passed.Take(&r.Passed)
 	b.rows.Found = append(b.rows.Found, r.Found...)
-	b.rows.Done = append(b.rows.Done, r.Again...)
+	b.rows.Done = append(b.rows.Done, r.Others...)
 	b.rows.Refused = append(b.rows.Refused, r.Refused...)
 	b.size += len(r.Found) + len(r.Refused)
 }

@@ -151,7 +151,7 @@ func TestBareHost(t *testing.T) {
 		states := stored(t, o.DataDir)
 		for url, want := range map[string]storage.State{
 			"http://old.test/": storage.Fetched, "http://old.test/p": storage.Fetched,
-			"https://old.test/": storage.Queued, "https://dev.test:" + port + "/": storage.Queued,
+			"https://old.test/": storage.Failed, "https://dev.test:" + port + "/": storage.Failed,
 			"http://dev.test:" + port + "/": storage.Fetched, "http://dev.test:" + port + "/p": storage.Fetched,
 		} {
 			if got, known := states[url]; !known || got.State != want {

@@ -45,9 +45,8 @@ func (s *Series) IsAhead(m *Mark) (bool, error) {
 	return behind || found.suffix == "" && found.size > at.length || found.size > at.length+crashTail, nil
 }
 
-// SetAsideTail sets aside whatever files have behind a mark, because the database is an older copy.
-// It may be interrupted at any moment and repeated. The files that show that the database is older
-// come last.
+// SetAsideTail sets aside whatever files have behind a mark, because the database is an older copy. It may be
+// interrupted at any moment and repeated. The files that show that the database is older come last.
 func (s *Series) SetAsideTail(m *Mark) error {
 	at, err := s.position(m)
 	if err != nil {
@@ -111,8 +110,7 @@ func (s *Series) copyPrefix(e entry, length int64) error {
 	return errors.Join(err, f.Close())
 }
 
-// bringBack renames the copy of the start of a marked file to the name of that file, if the file
-// was set aside.
+// bringBack renames the copy of the start of a marked file to the name of that file, if the file was set aside.
 func (s *Series) bringBack(at position) error {
 	copied := s.path(at.name) + suffixNew
 	size, err := s.disk.Size(copied)

@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// Errors of [Open] and [Writer.Rollback]: the output does not have what was committed according to
-// the marks.
+// Errors of [Open] and [Writer.Rollback]: the output does not have what was committed according to the marks.
 var (
 	ErrMissing = errors.New("archive: a marked file is missing")
 	ErrShort   = errors.New("archive: a marked file is shorter than its mark")
@@ -33,8 +32,7 @@ func (s *Series) Adopt() error {
 	return s.cut(s.base)
 }
 
-// Restore goes back to a committed mark or, without one, to the state of the directory before the
-// crawl.
+// Restore goes back to a committed mark or, without one, to the state of the directory before the crawl.
 func (s *Series) Restore(m *Mark) error {
 	if m == nil {
 		if s.base.length != whole {
@@ -119,9 +117,8 @@ type marked struct {
 	exists bool
 }
 
-// inspect checks the file that a position is in, and refuses one that does not have all bytes
-// before it. It does not check a complete file: a reader of the output may have changed it or moved
-// it away.
+// inspect checks the file that a position is in, and refuses one that does not have all bytes before it. It does not
+// check a complete file: a reader of the output may have changed it or moved it away.
 func (s *Series) inspect(at position, entries []entry) (m marked, err error) {
 	if at.length == whole {
 		return marked{}, nil
@@ -159,8 +156,7 @@ func (s *Series) inspect(at position, entries []entry) (m marked, err error) {
 	return m, nil
 }
 
-// sweep deletes the unfinished files behind a position, and gives those before it their final
-// names.
+// sweep deletes the unfinished files behind a position, and gives those before it their final names.
 func (s *Series) sweep(at position, entries []entry) error {
 	s.next = at.serial + 1
 	for _, e := range entries {
@@ -193,9 +189,8 @@ func (s *Series) remove(e entry) error {
 	return s.disk.Remove(s.path(e.file))
 }
 
-// resume cuts the marked file to its mark and goes on writing it. A complete file stays complete,
-// and the next record begins a new file. The same happens if the compression of the files, or its
-// dictionary, has changed.
+// resume cuts the marked file to its mark and goes on writing it. A complete file stays complete, and the next record
+// begins a new file. The same happens if the compression of the files, or its dictionary, has changed.
 func (s *Series) resume(at position, m marked) error {
 	if m.exists && m.suffix == "" { // the mark is of a version whose marks did not say so
 		s.synced.complete, s.written.complete = true, true

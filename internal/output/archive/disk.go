@@ -7,8 +7,7 @@ import (
 	"github.com/amble-crawler/amble/internal/system"
 )
 
-// Disk has the operations that a Series needs of the file system. Tests replace it with one that
-// fails.
+// Disk has the operations that a Series needs of the file system. Tests replace it with one that fails.
 type Disk interface {
 	List(dir string) ([]string, error) // names, in any order
 	Size(path string) (int64, error)   // fs.ErrNotExist if there is none

@@ -31,12 +31,10 @@ type Exchange struct {
 	Chunked   bool           // its body is in chunks
 	Protocol  string         // by ALPN (RFC 7301) if it was not HTTP/1.1, whose form Request and Response have: h2
 	Truncated Truncation     // why Response is incomplete; empty: it is complete
-	// Payload is the digest of what follows the header in Response, without chunks, if the caller
-	// knows it; else zero.
+	// Payload is the digest of what follows the header in Response, without chunks, if the caller knows it; else zero.
 	Payload digest.Digest
-	// Original is a stored response that may have the same payload. If it has, or if this response
-	// is a 304, a format may write only the header of this response, with a reference to the original. Nil:
-	// none is known.
+	// Original is a stored response that may have the same payload. If it has, or if this response is a 304, a format
+	// may write only the header of this response, with a reference to the original. Nil: none is known.
 	Original *Original
 	// Facts is what is known of the request besides.
 	Facts Facts
@@ -73,8 +71,7 @@ type Original struct {
 	Payload digest.Digest
 }
 
-// Item is the encoded output of one request. Its owner closes it when the output is committed or
-// dropped.
+// Item is the encoded output of one request. Its owner closes it when the output is committed or dropped.
 type Item struct {
 	records []*Record // of each format that is written; nil: it adds nothing
 

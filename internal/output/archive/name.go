@@ -11,8 +11,7 @@ import (
 // The suffixes that the name of a file can have.
 const (
 	SuffixOpen = ".open" // unfinished, or not yet committed completely
-	// SuffixUnmarked marks a file that was set aside; a second file of the same name has
-	// ".unmarked.2".
+	// SuffixUnmarked marks a file that was set aside; a second file of the same name has ".unmarked.2".
 	SuffixUnmarked = ".unmarked"
 )
 
@@ -26,8 +25,7 @@ func IsAside(suffix string) bool { return strings.HasPrefix(suffix, SuffixUnmark
 type Naming struct {
 	// Make returns the name of a new file when it is complete, as marks name it.
 	Make func(serial int, now time.Time) string
-	// Pattern matches every name that Make can return, with any settings. Its group is the serial
-	// number.
+	// Pattern matches every name that Make can return, with any settings. Its group is the serial number.
 	Pattern *regexp.Regexp
 }
 

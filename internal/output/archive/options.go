@@ -140,8 +140,7 @@ func IsNamePart(text string) bool { return namePart.MatchString(text) }
 
 var namePart = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 
-// Validate returns nil, or every value that cannot be used, each with what is allowed. The error
-// wraps [ErrOption].
+// Validate returns nil, or every value that cannot be used, each with what is allowed. The error wraps [ErrOption].
 func (o Options) Validate() error {
 	var errs []error
 	refuse := func(format string, args ...any) {

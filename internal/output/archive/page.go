@@ -61,8 +61,7 @@ type Page struct {
 	Truncated        bool   // the body was longer than the limit, or the connection broke: only its begin was read
 	Extracted        string // how links and text were extracted, if not from all of it: a value below
 	NeedsBrowser     bool   // it has scripts, hardly a link and hardly text: scripts make its content
-	// Fields are the values that extract.rules take from the page, by name: a string or a []string
-	// each.
+	// Fields are the values that extract.rules take from the page, by name: a string or a []string each.
 	Fields map[string]any
 }
 
@@ -131,9 +130,8 @@ type line struct {
 // timeLayout is RFC 3339 with milliseconds, always in UTC.
 const timeLayout = "2006-01-02T15:04:05.000Z"
 
-// Encode returns the page as one line of JSON with its newline. Texts from outside are cut after
-// 1,024 bytes, and invalid UTF-8 in them is replaced. The error is [ErrPage] if there is no URL.
-// Any goroutine may call it.
+// Encode returns the page as one line of JSON with its newline. Texts from outside are cut after 1,024 bytes, and
+// invalid UTF-8 in them is replaced. The error is [ErrPage] if there is no URL. Any goroutine may call it.
 func (p Page) Encode() ([]byte, error) {
 	if p.URL == "" {
 		return nil, fmt.Errorf("%w: it has no URL", ErrPage)

@@ -58,8 +58,7 @@ type Index interface {
 	Drop()                                        // close without what was not flushed
 }
 
-// Series is a Sink of numbered files. The size of each file is bounded, and its age while records
-// come.
+// Series is a Sink of numbered files. The size of each file is bounded, and its age while records come.
 type Series struct {
 	c        SeriesOptions
 	disk     Disk
@@ -287,8 +286,7 @@ func (s *Series) End() (moved bool, err error) {
 	return true, nil
 }
 
-// complete gives a file its final name, after its index is written. It may be interrupted and
-// repeated.
+// complete gives a file its final name, after its index is written. It may be interrupted and repeated.
 func (s *Series) complete(name string) error {
 	_, err := s.disk.Size(s.openPath(name))
 	renamed := errors.Is(err, fs.ErrNotExist)

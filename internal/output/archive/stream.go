@@ -31,8 +31,7 @@ type Packer interface {
 	Close() error    // end it
 }
 
-// newPacker returns the packer of a compression, nil if there is none, and the extension of the
-// files.
+// newPacker returns the packer of a compression, nil if there is none, and the extension of the files.
 func newPacker(compression string) (p Packer, extension string, err error) {
 	switch compression {
 	case CompressGzip:

@@ -139,9 +139,8 @@ func (w *Writer) carry(marks []Mark) {
 	}
 }
 
-// Append adds an item. It may stay in memory until Sync. now decides about the age of files. A
-// failure drops everything since the last mark, so that the batch can be retried from its first
-// item.
+// Append adds an item. It may stay in memory until Sync. now decides about the age of files. A failure drops
+// everything since the last mark, so that the batch can be retried from its first item.
 func (w *Writer) Append(item *Item, now time.Time) error {
 	if w.closed {
 		return ErrClosed
@@ -158,9 +157,8 @@ func (w *Writer) Append(item *Item, now time.Time) error {
 	return nil
 }
 
-// Sync makes everything that was appended survive a power cut, and returns the marks to commit with
-// it. A failure drops everything since the last mark, so that the batch can be retried from its
-// first item.
+// Sync makes everything that was appended survive a power cut, and returns the marks to commit with it. A failure
+// drops everything since the last mark, so that the batch can be retried from its first item.
 func (w *Writer) Sync() ([]Mark, error) {
 	if w.closed {
 		return nil, ErrClosed
@@ -213,16 +211,14 @@ func (w *Writer) Rollback(marks []Mark) error {
 	return errors.Join(errs...)
 }
 
-// Expire completes files that are older than Options.MaxFileAge while nothing is appended, and
-// returns the marks to commit; nil: it did nothing. If they are not committed, those of the next
-// Sync replace them. The marks of the last Sync must have been committed. An error loses nothing:
-// the next call tries again.
+// Expire completes files that are older than Options.MaxFileAge while nothing is appended, and returns the marks to
+// commit; nil: it did nothing. If they are not committed, those of the next Sync replace them. The marks of the last
+// Sync must have been committed. An error loses nothing: the next call tries again.
 func (w *Writer) Expire(now time.Time) ([]Mark, error) {
 	return w.complete(func(s Sink) (bool, error) { return s.Expire(now) })
 }
 
-// Finish drops what was not synced, completes the files and returns the marks to commit; nil: the
-// marks are unchanged.
+// Finish drops what was not synced, completes the files and returns the marks to commit; nil: the marks are unchanged.
 func (w *Writer) Finish() ([]Mark, error) { return w.complete(Sink.End) }
 
 // complete completes files, and returns the marks if one has moved.
@@ -242,9 +238,8 @@ func (w *Writer) complete(f func(Sink) (bool, error)) ([]Mark, error) {
 	return w.Marks(), errors.Join(errs...)
 }
 
-// Committed records that the marks of the last Sync, Expire or Finish are committed: files that are
-// complete according to them get their final names. An error loses nothing: the next call, or the
-// next Open, tries again.
+// Committed records that the marks of the last Sync, Expire or Finish are committed: files that are complete according
+// to them get their final names. An error loses nothing: the next call, or the next Open, tries again.
 func (w *Writer) Committed() error {
 	if w.closed {
 		return ErrClosed

@@ -16,9 +16,8 @@ func RegistrableDomain(host string) string {
 	return domain
 }
 
-// ReverseHost returns the labels of host in reverse order, com.example.www for www.example.com, so
-// that the hosts of a domain sort together. IP addresses stay as they are.
-// ReverseHost(ReverseHost(host)) is host.
+// ReverseHost returns the labels of host in reverse order, com.example.www for www.example.com, so that the hosts of a
+// domain sort together. IP addresses stay as they are. ReverseHost(ReverseHost(host)) is host.
 func ReverseHost(host string) string {
 	if isIPv4(host) {
 		return host

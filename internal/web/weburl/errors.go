@@ -13,8 +13,7 @@ var (
 	ErrScheme = errors.New("not an http or https URL")
 	// ErrNoHost: the URL names no host, as in "http://" or "https://user@/".
 	ErrNoHost = errors.New("URL without a host")
-	// ErrTooLong: the canonical form is longer than [MaxLength] bytes, or the text more than three
-	// times that.
+	// ErrTooLong: the canonical form is longer than [MaxLength] bytes, or the text more than three times that.
 	ErrTooLong = errors.New("URL too long")
 	// ErrSyntax: the host or the port cannot be used.
 	ErrSyntax = errors.New("malformed URL")

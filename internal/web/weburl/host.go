@@ -59,8 +59,7 @@ func domainToASCII(domain string) (string, error) {
 	return ascii, nil
 }
 
-// lookupProfile has the parameters of the standard's "domain to ASCII". Lengths are checked
-// afterwards.
+// lookupProfile has the parameters of the standard's "domain to ASCII". Lengths are checked afterwards.
 var lookupProfile = idna.New(
 	idna.MapForLookup(),
 	idna.ValidateLabels(true), // before CheckHyphens, which it would enable

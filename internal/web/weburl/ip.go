@@ -17,8 +17,7 @@ func endsInNumber(host string) bool {
 	return last != "" && strings.Trim(last, "0123456789") == ""
 }
 
-// canonicalIPv4 reads one to four numbers. The last number fills the remaining bytes, as in
-// inet_aton.
+// canonicalIPv4 reads one to four numbers. The last number fills the remaining bytes, as in inet_aton.
 func canonicalIPv4(host string) (string, error) {
 	parts := strings.Split(host, ".")
 	if len(parts) > 4 {
@@ -44,8 +43,7 @@ func errIPv4(host string) error {
 	return fmt.Errorf("%w: the host %q ends in a number but is no IPv4 address", ErrSyntax, host)
 }
 
-// parseIPv4Number reads a decimal, an octal ("0" in front) or a hexadecimal number ("0x" in front;
-// alone it is 0).
+// parseIPv4Number reads a decimal, an octal ("0" in front) or a hexadecimal number ("0x" in front; alone it is 0).
 func parseIPv4Number(s string) (uint64, bool) {
 	base := 10
 	if hexadecimal, found := strings.CutPrefix(s, "0x"); found {
@@ -75,8 +73,7 @@ func formatIPv6(b [16]byte) string {
 	if address := netip.AddrFrom16(b); !address.Is4In6() {
 		return address.String()
 	}
-	// An IPv4-mapped address is five zero groups, ffff, and the two groups that netip would write
-	// as IPv4.
+	// An IPv4-mapped address is five zero groups, ffff, and the two groups that netip would write as IPv4.
 	return fmt.Sprintf("::ffff:%x:%x", uint16(b[12])<<8|uint16(b[13]), uint16(b[14])<<8|uint16(b[15]))
 }
 

@@ -9,8 +9,7 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// Names is a set of host names: one name, or a domain with all names below it. The zero value is
-// empty.
+// Names is a set of host names: one name, or a domain with all names below it. The zero value is empty.
 type Names struct {
 	Name  string // as [URL.Host] returns it
 	Below bool   // the names below it belong to the set

@@ -85,8 +85,7 @@ func (u URL) relative(ref string) (URL, error) {
 	return newURL(u.Origin(), path[:strings.LastIndexByte(path, '/')], ref)
 }
 
-// newURL returns the URL of an origin, a folder without its last slash, and a path and query of any
-// form.
+// newURL returns the URL of an origin, a folder without its last slash, and a path and query of any form.
 func newURL(origin Origin, folder, target string) (URL, error) {
 	path, query, hasQuery := strings.Cut(target, "?")
 	b := appendPath(append(make([]byte, 0, len(folder)+len(target)+1), folder...), path)

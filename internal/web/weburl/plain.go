@@ -66,9 +66,8 @@ func parsePlain(raw string) (u URL, ok bool) {
 	return URL{text: text, host: uint16(start), hostEnd: uint16(hostEnd), target: uint16(target), port: port}, true
 }
 
-// scanHost returns the end of the host that starts at s[start]. It accepts names of lower case
-// letters, digits, "-" and "_" whose labels have legal lengths, and IPv4 addresses in canonical
-// form.
+// scanHost returns the end of the host that starts at s[start]. It accepts names of lower case letters, digits, "-"
+// and "_" whose labels have legal lengths, and IPv4 addresses in canonical form.
 func scanHost(s string, start int) (end int, ok bool) {
 	label := start
 	i := start
@@ -145,8 +144,7 @@ func scanQuery(s string, i int) (end int, ok bool) {
 	return i, true
 }
 
-// startsWithDotSegment reports whether the first path segment of s is one or two dots, also as %2e
-// or %2E.
+// startsWithDotSegment reports whether the first path segment of s is one or two dots, also as %2e or %2E.
 func startsWithDotSegment(s string) bool {
 	for dots := 0; ; dots++ {
 		switch {

@@ -31,8 +31,7 @@ func (u URL) resolvePlain(ref string) (v URL, ok bool) {
 	return u.resolveSibling(ref)
 }
 
-// resolveSibling resolves a reference that is relative to the base's directory, such as "next",
-// "./next" or "../next".
+// resolveSibling resolves a reference that is relative to the base's directory, such as "next", "./next" or "../next".
 func (u URL) resolveSibling(ref string) (v URL, ok bool) {
 	if mayHaveScheme(ref) {
 		return URL{}, false

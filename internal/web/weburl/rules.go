@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// Rules change URLs beyond the canonical form, for an operator who knows that the sites do not tell
-// these URLs apart. Each of them may merge two different pages, so none applies by default. The
-// zero value changes nothing.
+// Rules change URLs beyond the canonical form, for an operator who knows that the sites do not tell these URLs apart.
+// Each of them may merge two different pages, so none applies by default. The zero value changes nothing.
 type Rules struct {
 	StripParameters  []string // parameters to remove from queries; a star at the end matches any rest of a name
 	SortQuery        bool     // sort parameters by name; those of one name keep their order
@@ -59,8 +58,7 @@ func collapseSlashes(path string) string {
 	return path
 }
 
-// stripParameters removes parameters, ignoring the case of their names. It returns "" if no
-// parameter is left.
+// stripParameters removes parameters, ignoring the case of their names. It returns "" if no parameter is left.
 func (r *Rules) stripParameters(query string) string {
 	kept := make([]string, 0, 8)
 	for parameter := range strings.SplitSeq(query, "&") {
@@ -92,9 +90,8 @@ func sortQuery(query string) string {
 	return strings.Join(parameters, "&")
 }
 
-// normalizeEscapes decodes the escapes of unreserved characters and puts the others into upper
-// case. A percent sign that escapes nothing must not become part of an escape, so the two
-// characters after one stay encoded.
+// normalizeEscapes decodes the escapes of unreserved characters and puts the others into upper case. A percent sign
+// that escapes nothing must not become part of an escape, so the two characters after one stay encoded.
 func normalizeEscapes(s string) string {
 	if !strings.Contains(s, "%") {
 		return s
@@ -120,8 +117,7 @@ func normalizeEscapes(s string) string {
 	return string(b)
 }
 
-// isUnreserved matches the characters with the same meaning encoded and not encoded (RFC 3986
-// section 2.3).
+// isUnreserved matches the characters with the same meaning encoded and not encoded (RFC 3986 section 2.3).
 func isUnreserved(c byte) bool {
 	return isDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'z' || strings.IndexByte("-._~", c) >= 0
 }

@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// appendPath appends the segments of a path to those of a folder. It resolves dot segments and
-// percent-encodes (WHATWG URL Standard, section 4.4, path state). Its time is linear: it reads a
-// segment that two dots remove once more.
+// appendPath appends the segments of a path to those of a folder. It resolves dot segments and percent-encodes (WHATWG
+// URL Standard, section 4.4, path state). Its time is linear: it reads a segment that two dots remove once more.
 func appendPath(to []byte, path string) []byte {
 	if path != "" && isSlash(path[0]) {
 		path = path[1:]
@@ -42,9 +41,8 @@ func appendQuery(to []byte, query string) []byte {
 	return appendEncoded(append(to, '?'), query, inQuery)
 }
 
-// appendEncoded percent-encodes the bytes that may not occur in a part, in UTF-8 if they are
-// characters. Bytes that are not UTF-8 are encoded one by one. The standard would write U+FFFD for
-// all of them, and so merge different pages.
+// appendEncoded percent-encodes the bytes that may not occur in a part, in UTF-8 if they are characters. Bytes that
+// are not UTF-8 are encoded one by one. The standard would write U+FFFD for all of them, and so merge different pages.
 func appendEncoded(to []byte, s string, part uint8) []byte {
 	const upperHex = "0123456789ABCDEF"
 	for i := 0; i < len(s); i++ {
@@ -57,8 +55,7 @@ func appendEncoded(to []byte, s string, part uint8) []byte {
 	return to
 }
 
-// dotSegment returns the number of dots of a segment of one or two dots, also as %2e or %2E, and 0
-// for any other.
+// dotSegment returns the number of dots of a segment of one or two dots, also as %2e or %2E, and 0 for any other.
 func dotSegment(s string) int {
 	dots := 0
 	for s != "" {

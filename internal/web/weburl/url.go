@@ -9,9 +9,8 @@ const (
 	schemeHTTPS = "https"
 )
 
-// URL is an absolute http or https URL in canonical form. It is immutable and comparable with ==:
-// two URLs are equal if and only if their texts are. The zero value is "no URL": all its parts are
-// empty and its port is 0.
+// URL is an absolute http or https URL in canonical form. It is immutable and comparable with ==: two URLs are equal
+// if and only if their texts are. The zero value is "no URL": all its parts are empty and its port is 0.
 //
 // A URL shares the memory of the text that it was parsed from, if that text was canonical already.
 type URL struct {

@@ -96,7 +96,7 @@ func (j *judging) announce(u weburl.URL, now time.Time, res *Result) bool {
 	case err != nil:
 		j.log.Error("cannot look up a TDM file or terms", "url", u.String(), "error", err)
 	case last.State != storage.Queued && last.State != storage.Retrying && now.Sub(last.At) >= declaredLifetime:
-		res.Again = append(res.Again, sweep.PutBack(host.ID, &head, now))
+		res.Others = append(res.Others, sweep.PutBack(host.ID, &head, now))
 		return true
 	}
 	return false

@@ -88,6 +88,7 @@ func (w *Worker) takePage(ctx context.Context, res *Result, resp *fetch.Response
 		w.tally.AddContent(l.Head.IsRequisite())
 		res.Passed.Response(page.ContentType, report.Bytes)
 	}
+	w.replaceSecure(res, &page)
 	w.output(ctx, res, &page, resp, failure)
 }
 

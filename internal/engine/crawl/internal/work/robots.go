@@ -6,7 +6,6 @@ import (
 	"runtime/debug"
 
 	"github.com/amble-crawler/amble/frontier"
-	"github.com/amble-crawler/amble/internal/engine/crawl/internal/seedbook"
 	"github.com/amble-crawler/amble/internal/web/fetch"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/robots"
@@ -37,22 +36,6 @@ func (w *Worker) fetchRobots(ctx context.Context, res *Result) {
 		return
 	}
 	w.judgeRobots(res, out)
-}
-
-// tryPlain makes discoveries of the http forms of seeds that were given as hosts, if https was never reached there and
-// cannot be.
-func (j *judging) tryPlain(res *Result, failure *fetch.Error) {
-	job := res.Lease.Robots
-	if failure == nil || job.IsQuery() || job.Hops > 0 || job.Previous.Copy != robots.ClassNone {
-		return
-	}
-	switch failure.Kind {
-	case fetch.KindRefused, fetch.KindConnectTimeout, fetch.KindUnreachable, fetch.KindTLS, fetch.KindTLSTimeout,
-		fetch.KindReset, fetch.KindClosed:
-	default:
-		return
-	}
-	res.Found, res.ScopeSeeds = seedbook.Plain(j.scope().Seeds(), job.Origin, j.store.Fingerprint, res.Robots.End)
 }
 
 // robotsValidators returns the validators of the copy of a robots.txt. An archive is to have each version

@@ -127,7 +127,7 @@ type findings struct {
 	History    *storage.Policy  // the earlier versions of a robots.txt; nil: as they were
 	unarchived bool             // no web archive is to have the page
 	Declared   *declared        // of the TDM file of an origin, or of terms; nil: none
-	Again      []storage.Done   // URLs that are put back into their queues
+	Others     []storage.Done   // outcomes of other URLs: those that are put back into their queues, or given up
 }
 
 // Store is what workers read.
@@ -136,6 +136,7 @@ type Store interface {
 	Payload(storage.HostID, uint64) (storage.Payload, bool, error)
 	URL(storage.HostID, uint32) (weburl.URL, error)
 	URLs(host storage.HostID, from uint32, most int, f func(storage.Head)) (next uint32, err error)
+	Policy(weburl.Origin) ([]byte, error)
 	RobotsHistory(weburl.Origin) ([]byte, error)
 	Mark(name string) ([]byte, error)
 	Lookup(weburl.URL) (storage.Head, storage.Host, error)
@@ -370,8 +371,7 @@ func retryAfter(h http.Header, end time.Time) time.Duration {
 // reasonOf returns the name that the store has for a kind of failure.
 func reasonOf(k fetch.Kind) storage.Reason { return storage.ReasonFetch + storage.Reason(k) }
 
-// do makes a request with a permit. A request without one is not made, and fails as one that was
-// canceled.
+// do makes a request with a permit. A request without one is not made, and fails as one that was canceled.
 func (w *Worker) do(ctx context.Context, l *frontier.Lease, req fetch.Request) (*fetch.Response, error) {
 	if w.begin == nil {
 		return w.client.Do(ctx, req)
@@ -390,8 +390,7 @@ func (w *Worker) do(ctx context.Context, l *frontier.Lease, req fetch.Request) (
 
 // Permit is that of one request.
 type Permit interface {
-	// Context returns a child of the context that was given to Begin. It ends when the request has to be
-	// broken off.
+	// Context returns a child of the context that was given to Begin. It ends when the request has to be broken off.
 	Context() context.Context
 	// Check returns nil if the request may be written now. It does not block.
 	Check() error
