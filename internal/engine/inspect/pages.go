@@ -9,8 +9,8 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// ErrQuery reports an invalid query.
-var ErrQuery = errors.New("invalid query")
+// ErrQuery reports a query that has no answer.
+var ErrQuery = errors.New("there is no answer to this")
 
 // ErrTooMany reports that a list would need a walk over more hosts than one request may.
 var ErrTooMany = errors.New("too many hosts")

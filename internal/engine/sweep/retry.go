@@ -177,7 +177,7 @@ func (c Command) Encode() []byte {
 // Retried is the progress of a retry.
 type Retried struct {
 	Inspected uint64 `json:"looked"`            // URLs examined
-	Back      uint64 `json:"back"`              // of these, those that are put back; in a dry run, those that would be
+	Back      uint64 `json:"back,omitempty"`    // of these, those that are put back; in a dry run, those that would be
 	Dropped   uint64 `json:"dropped,omitempty"` // those that are left out
 }
 

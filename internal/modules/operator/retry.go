@@ -143,10 +143,11 @@ func (f *retryFlags) run(command *cobra.Command, settings *Program) error {
 	return f.ended(command, done, errors.Join(err, r.Close()))
 }
 
-// leftOut is a sweep.Retried of URLs that are left out, with what applies to them.
-type leftOut struct {
-	Inspected uint64 `json:"looked"`
-	Dropped   uint64 `json:"dropped"`
+// changed is a sweep.Retried with what applies, also if it is 0.
+type changed struct {
+	Inspected uint64  `json:"looked"`
+	Back      *uint64 `json:"back,omitempty"`
+	Dropped   *uint64 `json:"dropped,omitempty"`
 }
 
 // ended prints the result.
@@ -154,16 +155,15 @@ func (f *retryFlags) ended(command *cobra.Command, done sweep.Retried, err error
 	if err != nil && !errors.Is(err, context.Canceled) {
 		return unknown(console.Exit(console.ExitProblem, err))
 	}
-	verb, changed, report := "put back", done.Back, any(done)
+	verb, urls, report := "put back", done.Back, changed{Inspected: done.Inspected, Back: &done.Back}
 	if f.query.Drops {
-		verb, changed = "left out", done.Dropped
-		report = leftOut{Inspected: done.Inspected, Dropped: done.Dropped}
+		verb, urls, report = "left out", done.Dropped, changed{Inspected: done.Inspected, Dropped: &done.Dropped}
 	}
 	if f.query.DryRun {
 		verb = "to be " + verb
 	}
 	printing := f.Object(command.OutOrStdout(), report, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "%s %s, of %s inspected\n", console.Plural(changed, "URL"), verb,
+		_, err := fmt.Fprintf(w, "%s %s, of %s inspected\n", console.Plural(urls, "URL"), verb,
 			console.Grouped(done.Inspected))
 		return err
 	})

@@ -2,7 +2,7 @@
 // done with them.
 
 import { get, post, send } from "./client.js";
-import { command, served } from "./dialog.js";
+import { command } from "./dialog.js";
 import { count, el, page, panel, time, urlLink } from "./dom.js";
 import { commandHosts } from "./hosts.js";
 import { list, parse } from "./list.js";
@@ -61,7 +61,7 @@ function chosenActions(shared, chosen, withHosts) {
   const text = `Those that failed, were denied or excluded, or redirected, are due at once; others stay as they are. ${later}`;
   return [
     command(shared, "Retry chosen", { title: `Put ${some} back into ${chosen.length === 1 ? "its queue" : "their queues"}?`, text }, () => addURLs(chosen.map((u) => u.url).join("\n"), true), "main"),
-    served(shared, "/api/v1/urls/drop", command(shared, "Drop chosen", { title: `Drop ${some}?`, text: leftOut }, () => dropChosen(chosen), "danger")),
+    command(shared, "Drop chosen", { title: `Drop ${some}?`, text: leftOut }, () => dropChosen(chosen), "danger"),
     ...(withHosts ? commandHosts(shared, [...new Set(chosen.map(hostOf))], ["Pause hosts", "Resume hosts", "Set delay of hosts"]).waits : []),
   ];
 }
@@ -72,32 +72,31 @@ export function actions(shared, withHosts) {
     if (chosen.length) return chosenActions(shared, chosen, withHosts);
     const selected = selection(wanted);
     const made = [];
-    const may = (what, ...button) => made.push(served(shared, `/api/v1/urls/${what}`, command(shared, ...button)));
     if (selected) {
-      may("retry", "Retry these", async () => {
+      made.push(command(shared, "Retry these", async () => {
         const { back } = await change("retry", { ...selected, dry_run: true });
         return { title: back === 1 ? "Put 1 URL back into its queue?" : `Put ${count(back)} URLs back into their queues?`, text: `These are all that failed, were denied or excluded, redirected, or wait for another attempt, and match. They are due at once. ${later}` };
       }, async () => {
         const last = await change("retry", selected);
-        return { done: `${count(last.back)} of ${count(last.looked)} inspected URLs were put back` };
-      }, "main");
+        return { done: `${count(last.back || 0)} of ${count(last.looked)} inspected URLs were put back` };
+      }, "main"));
     }
     const dropped = selection(wanted, canDrop);
     if (dropped) {
-      may("drop", "Drop these", async () => {
+      made.push(command(shared, "Drop these", async () => {
         const last = await change("drop", { ...dropped, dry_run: true });
         const n = last.dropped ?? 0;
         return { title: `Drop ${n === 1 ? "1 URL" : `${count(n)} URLs`}?`, text: `These are all that ${wanted.state ? `are ${wanted.state}` : "wait"} and match. ${leftOut}` };
       }, async () => {
         const last = await change("drop", dropped);
         return { done: `${count(last.dropped ?? 0)} of ${count(last.looked)} inspected URLs were dropped` };
-      }, "danger");
+      }, "danger"));
     }
     if (selected?.host && Object.keys(selected).length === 1) {
-      may("delete", "Delete these", async () => {
+      made.push(command(shared, "Delete these", async () => {
         const { known } = await get(`/api/v1/hosts/${encodeURIComponent(wanted.host)}`);
         return { title: `Delete all ${count(known)} URLs of ${wanted.host}?`, text: "They are new when they are found again. The output stays. This cannot be undone." };
-      }, () => post("/api/v1/urls/delete", { host: wanted.host }), "danger");
+      }, () => post("/api/v1/urls/delete", { host: wanted.host }), "danger"));
     }
     return made;
   };
