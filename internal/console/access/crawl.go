@@ -41,10 +41,8 @@ func (c *Crawl) Dial(ctx context.Context) (*server.Client, error) {
 	client, err := server.Dial(ctx, c.DataDir, c.Server.Token)
 	switch {
 	case err == nil:
-		if given := c.GivenByFlag(sectionsOfCrawl()...); len(given) > 0 {
-			err := fmt.Errorf("a crawl runs in %s with settings of its own, so --set %s would have no effect: leave "+
-				"it out, or stop the crawl; amble control set changes settings of a running crawl", c.DataDir, given[0])
-			return nil, console.Exit(console.ExitUsage, errors.Join(err, client.Close()))
+		if err := c.checkFlags(); err != nil {
+			return nil, errors.Join(err, client.Close())
 		}
 		return client, nil
 	case errors.Is(err, server.ErrNotRunning):
@@ -54,6 +52,17 @@ func (c *Crawl) Dial(ctx context.Context) (*server.Client, error) {
 			console.Exit(console.ExitUsage, errors.New("the running crawl does not accept the token: "+TokenHint))
 	}
 	return nil, console.Exit(console.ExitProblem, err)
+}
+
+// checkFlags returns an error if --set gives a setting of the crawl, which runs with others.
+func (c *Crawl) checkFlags() error {
+	given := c.GivenByFlag(sectionsOfCrawl()...)
+	if len(given) == 0 {
+		return nil
+	}
+	return console.Exit(console.ExitUsage, fmt.Errorf("a crawl runs in %s with settings of its own, so --set %s would "+
+		"have no effect: leave it out, or stop the crawl; amble control set changes settings of a running crawl",
+		c.DataDir, given[0]))
 }
 
 // Running is Dial for what only a running crawl does.

@@ -105,7 +105,7 @@ func (c *Crawl) Status(ctx context.Context) (server.CrawlStatus, error) {
 	s, running, err := server.FetchStatus(ctx, c.DataDir, c.Server.Token)
 	switch {
 	case err == nil:
-		return s, nil
+		return s, c.checkFlags()
 	case errors.Is(err, server.ErrToken):
 		return s,
 			console.Exit(console.ExitUsage, fmt.Errorf("the running crawl, process %d, does not accept the token: %s",
