@@ -78,9 +78,10 @@ type scheduler struct {
 
 // newScheduler returns the parts of an empty frontier.
 func newScheduler(b *base) *scheduler {
+	n := b.o.Hosts
 	s := &scheduler{
-		base: b, hosts: &register{room: make([]host, b.o.Hosts)}, lookups: new(lookups),
-		recrawls: &recrawlPlan{b, newShare(&b.o)},
+		base: b, lookups: new(lookups), recrawls: &recrawlPlan{b, newShare(&b.o)},
+		hosts: &register{hosts: make([]*host, 0, n+1), index: make([]int32, 0, n+1), room: make([]host, n)},
 		budgets: &budgets{
 			base: b, domains: make([]domain, 1), ids: make(map[string]uint32),
 			completed: make(map[storage.HostID]*completedLimit), requisites: make(map[storage.HostID]uint32),

@@ -30,6 +30,7 @@ func NewHost(o *Options, s State, now time.Time) *Host {
 func (h *Host) Restore(o *Options, s State, now time.Time) {
 	*h = Host{
 		options:      o,
+		pace:         pace{limiter: h.pace.limiter}, // a charge empties it, whatever is in it
 		holds:        h.holds[:0],
 		lastResponse: max(s.LastResponse, 0),
 		policy:       s.Policy,

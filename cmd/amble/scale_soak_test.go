@@ -34,7 +34,11 @@ func BenchmarkScale(b *testing.B) {
 	if d, err := time.ParseDuration(os.Getenv("AMBLE_SOAK")); err == nil {
 		length = d
 	}
-	mesh := testweb.Mesh{Hosts: urls / 100, Pages: 100, Links: 10, PageBytes: 4 << 10, Addresses: 1000}
+	hosts := urls / 100
+	if n, err := strconv.Atoi(os.Getenv("BENCH_HOSTS")); err == nil {
+		hosts = n
+	}
+	mesh := testweb.Mesh{Hosts: hosts, Pages: urls / hosts, Links: 10, PageBytes: 4 << 10, Addresses: 1000}
 	config, kept := testweb.Config{CountOnly: true}, os.Getenv("BENCH_STORE")
 	if kept != "" {
 		config.Port = 18379 // the URLs of the store name it
@@ -77,7 +81,7 @@ func (s *scale) amble(arguments ...string) *exec.Cmd {
 	for _, setting := range []string{"data_dir=" + s.dir, "scope.mode=any", "fetch.allow_private=true",
 		"fetch.resolver=" + s.web.ResolverAddr(), "fetch.contact=bot@one.example", "politeness.delay=1s",
 		"politeness.ip_rate=0", "politeness.per_ip=64", "output.format=none", "server.listen=" + s.api,
-		"log.level=error"} {
+		"server.pprof=true", "log.level=error"} {
 		arguments = append(arguments, "--set", setting)
 	}
 	command := exec.Command(os.Args[0], arguments...)
@@ -130,6 +134,9 @@ func (s *scale) crawl(b *testing.B, length time.Duration) {
 	for time.Now().Before(end) {
 		time.Sleep(length / 100)
 		memory = append(memory, anonymousMemory(p.Process.Pid))
+		if n := len(memory); n%10 == 5 {
+			s.profile(b, n)
+		}
 		for _, query := range []string{"", "?sort=waiting", "?state=ready", "?sort=name", "?contains=h999"} {
 			took, err := get("http://" + s.api + "/api/v1/hosts" + query)
 			if err != nil {
@@ -138,9 +145,13 @@ func (s *scale) crawl(b *testing.B, length time.Duration) {
 			list = max(list, took)
 		}
 	}
+	for i := range memory {
+		memory[i] >>= 20
+	}
+	b.Logf("MiB of anonymous memory over time: %d", memory)
 	b.ReportMetric(float64(s.web.Served()-before)/length.Seconds(), "requests/s")
-	b.ReportMetric(float64(slices.Max(memory[:len(memory)/5]))/(1<<20), "first-fifth-MiB")
-	b.ReportMetric(float64(slices.Max(memory[len(memory)*4/5:]))/(1<<20), "last-fifth-MiB")
+	b.ReportMetric(float64(slices.Max(memory[:len(memory)/5])), "first-fifth-MiB")
+	b.ReportMetric(float64(slices.Max(memory[len(memory)*4/5:])), "last-fifth-MiB")
 	b.ReportMetric(float64(list.Milliseconds()), "longest-list-ms")
 	_ = p.Process.Kill()
 	_ = p.Wait()
@@ -201,4 +212,21 @@ func anonymousMemory(pid int) int64 {
 		}
 	}
 	return 0
+}
+
+// profile keeps a profile of the heap in the directory that BENCH_PROFILES names, if it names one.
+func (s *scale) profile(b *testing.B, n int) {
+	dir := os.Getenv("BENCH_PROFILES")
+	if dir == "" {
+		return
+	}
+	r, err := http.Get("http://" + s.api + "/debug/pprof/heap?debug=1")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer r.Body.Close()
+	text, err := io.ReadAll(r.Body)
+	if err := errors.Join(err, os.WriteFile(fmt.Sprintf("%s/heap-%02d", dir, n), text, 0o600)); err != nil {
+		b.Fatal(err)
+	}
 }

@@ -357,7 +357,7 @@ func (e *Engine) prepare(ctx context.Context, seeds []Seed) (*dispatcher, *roles
 func (e *Engine) newFrontier(ctx context.Context, scope *frontier.Scope) (
 	f *frontier.Frontier, adoptions []storage.HostID, err error,
 ) {
-	e.domainHosts = domains.New(e.o.MaxDomainHosts)
+	e.domainHosts = domains.New(e.o.MaxDomainHosts, storage.HostID(e.store.Counters().Hosts))
 	e.mazes = maze.New(e.o.Traps.MazePages)
 	fo := e.o.Frontier
 	marks, err := e.store.Marks(maze.Mark)
@@ -372,13 +372,15 @@ func (e *Engine) newFrontier(ctx context.Context, scope *frontier.Scope) (
 		fo.Owns = e.o.Journal.Owns
 	}
 	fo.HeldSince, fo.Known, fo.Workers = e.heldSince, e.knownName, e.live.Load().Workers
+	fo.Hosts = int(e.store.Counters().Hosts)
 	if fo.OnlyJobs = e.o.OnlyVisits; e.gate != nil {
 		fo.Gate = e.gate
 	}
 	if f, err = frontier.New(fo, scope, e.o.Now()); err != nil {
 		return nil, nil, err
 	}
-	err = restore.Hosts(ctx, e.store, f, e.domainHosts, e.o.Now, func(h *storage.Host) {
+	guard := func(f func() error) error { return protect(&e.o, e.log, f) }
+	err = restore.Hosts(ctx, e.store, f, e.o.Now, guard, func(h *storage.Host) {
 		if e.plan != nil && sweep.IsUnplanned(h) {
 			adoptions = append(adoptions, h.ID)
 		}

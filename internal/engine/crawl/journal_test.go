@@ -206,6 +206,27 @@ func TestJournalPanics(t *testing.T) {
 	endsShard(t, func(j *memoryJournal) { j.panics = true }, ErrPanic)
 }
 
+// panickingStore panics when the hosts are read.
+type panickingStore struct{ store }
+
+func (panickingStore) ReadHosts(*storage.HostPage, storage.HostID, int) (storage.HostID, error) {
+	panic("a bug")
+}
+
+// TestRestorePanics: so does a shard that panics while it reads its hosts.
+func TestRestorePanics(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(site("a.test", "", nil, nil))
+		o := testOptions(t, web)
+		o.Journal = &memoryJournal{taken: -1}
+		e := must.Get(Open(o, testLog(t)))(t)
+		e.store = panickingStore{e.store}
+		assert.Fails(e.Run(t.Context(), seedList(t, web.URL("a.test", "/"))))(t, ErrPanic, "the crawl ends with")
+		assert.NoError(t, e.Close())
+	})
+}
+
 // endsShard crawls until something happens to the journal of a shard. Then the crawl ends with an error.
 func endsShard(t *testing.T, happens func(*memoryJournal), want error) {
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {

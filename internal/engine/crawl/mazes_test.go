@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
@@ -96,8 +97,8 @@ func lastIndex(list []string, text string) int {
 // that are known, are as before.
 func TestDomainHosts(t *testing.T) {
 	t.Parallel()
-	d := domains.New(100)
-	d.Restore("known.wild.example")
+	d := domains.New(100, 1)
+	restoreDomains(t, d, "known.wild.example")
 	taken := 0
 	for i := range 1000 {
 		if d.Add(fmt.Sprintf("h%d.wild.example", i)) {
@@ -107,7 +108,26 @@ func TestDomainHosts(t *testing.T) {
 	assert.True(t, taken >= 95 && taken <= 99, "%d hosts of a domain were taken, want 99", taken)
 	assert.True(t, d.Add("known.wild.example") && d.Add("h3.wild.example") && d.Add("www.other.example"),
 		"a known host, or one of another domain, is refused")
-	assert.True(t, domains.New(0).Add("any.example"), "without a limit a host is refused")
+	assert.True(t, domains.New(0, 0).Add("any.example"), "without a limit a host is refused")
+}
+
+// restoreDomains counts the host of a store.
+func restoreDomains(t *testing.T, d *domains.Hosts, name string) {
+	one := func(each func(*storage.Host) error) error { return each(&storage.Host{ID: 1, Name: name}) }
+	must.Do(t, d.Restore(t.Context(), one))
+}
+
+// TestDomainHostsOfStore: whether a link may lead to a host waits until the hosts of the store are counted.
+func TestDomainHostsOfStore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := domains.New(1, 1)
+		added := make(chan bool, 1)
+		go func() { added <- d.Add("new.wild.example") }()
+		synctest.Wait()
+		restoreDomains(t, d, "known.wild.example")
+		assert.True(t, !<-added, "a second host of a domain with one host at most is taken")
+	})
 }
 
 // TestWildcardDomain: a crawl without a scope follows the links of a domain with a wildcard in the DNS to as many

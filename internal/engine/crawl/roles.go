@@ -19,12 +19,13 @@ import (
 
 // roles are those of a run other than the dispatcher.
 type roles struct {
-	workers   *workers
-	committer *committer
-	loader    *load.Loader
-	sweeper   *sweep.Sweeper
-	incoming  *incoming     // nil: there is no journal
-	backups   *backup.Maker // nil: there is no second copy
+	workers        *workers
+	committer      *committer
+	loader         *load.Loader
+	sweeper        *sweep.Sweeper
+	incoming       *incoming     // nil: there is no journal
+	backups        *backup.Maker // nil: there is no second copy
+	restoreDomains func(context.Context) error
 }
 
 // newRoles makes the roles and wires them to each other.
@@ -72,6 +73,7 @@ func (e *Engine) newRoles(f *frontier.Frontier, forgiven load.Forgiveness) (*dis
 	c.batches, c.committed, c.stalls = batches, committed, stalls
 	return d, &roles{
 		workers: w, committer: c, backups: e.newBackups(),
+		restoreDomains: func(ctx context.Context) error { return e.domainHosts.Restore(ctx, e.store.Hosts) },
 		loader: &load.Loader{
 			Store: e.store, Log: e.log, Rules: rules, Forgiven: forgiven, Requests: requests, Loads: loads,
 		},
@@ -99,6 +101,11 @@ func (c *roles) run(ctx context.Context, d *dispatcher) error {
 	wg.Go(func() { c.committer.run(work) })
 	wg.Go(c.loader.Run)
 	wg.Go(func() { c.sweeper.Run(walk) })
+	wg.Go(func() {
+		if err := protect(d.o, d.log, func() error { return c.restoreDomains(walk) }); err != nil {
+			d.log.Error("links may lead to more hosts of a domain than traps.domain_hosts says", "error", err)
+		}
+	})
 	if c.incoming != nil {
 		wg.Go(func() { c.incoming.run(walk) })
 	}

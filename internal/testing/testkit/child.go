@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 )
 
 // ChildFile has, in the directory of a child, what it does.
@@ -20,6 +21,7 @@ func BeChild[C any](env string, run func(dir string, c C) error) {
 	if dir == "" {
 		return
 	}
+	go endWithParent(os.Getppid())
 	var c C
 	text, err := os.ReadFile(filepath.Join(dir, ChildFile))
 	if err == nil {
@@ -33,6 +35,14 @@ func BeChild[C any](env string, run func(dir string, c C) error) {
 		os.Exit(1)
 	}
 	os.Exit(0)
+}
+
+// endWithParent ends the process when its parent has ended, however that came.
+func endWithParent(parent int) {
+	for os.Getppid() == parent {
+		time.Sleep(time.Second)
+	}
+	os.Exit(1)
 }
 
 // PrepareChild writes what a child in a directory does.
@@ -60,13 +70,14 @@ func Child(t testing.TB, env, dir string) *exec.Cmd {
 	return child
 }
 
-// StartChild starts a child. done gets the result of its Wait.
+// StartChild starts a child, which ends with the test at the latest. done gets the result of its Wait.
 func StartChild(t testing.TB, env, dir string) (child *exec.Cmd, done <-chan error) {
 	t.Helper()
 	child = Child(t, env, dir)
 	if err := child.Start(); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = child.Process.Kill() })
 	c := make(chan error, 1)
 	go func() { c <- child.Wait() }()
 	return child, c
