@@ -35,9 +35,15 @@ func (v *View) HostPage(ctx context.Context, q HostQuery) (HostPage, error) {
 	if err := q.Check(); err != nil {
 		return HostPage{}, fmt.Errorf("%w: %w", ErrQuery, err)
 	}
-	t, err := v.table(ctx)
-	if err != nil {
-		return HostPage{}, err
+	if q.Sort == "name" && q.State == "" && v.store.Counters().Hosts > maxVisited {
+		return v.byName(ctx, new(Table), q) // a crawl that starts has no other for a while
+	}
+	var t *Table
+	if v.o.Table != nil {
+		var err error
+		if t, err = v.o.Table(ctx); err != nil {
+			return HostPage{}, err
+		}
 	}
 	if q.State == oldFailing {
 		q.State = HostFailing
@@ -60,13 +66,6 @@ func (v *View) HostPage(ctx context.Context, q HostQuery) (HostPage, error) {
 		return HostPage{}, fmt.Errorf("%w: this list has one page only", ErrQuery)
 	}
 	return v.onePage(ctx, q)
-}
-
-func (v *View) table(ctx context.Context) (*Table, error) {
-	if v.o.Table == nil {
-		return nil, nil
-	}
-	return v.o.Table(ctx)
 }
 
 // onePage makes the page of a list by a walk over the store.

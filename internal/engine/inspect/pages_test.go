@@ -117,6 +117,23 @@ func TestHostPagesByName(t *testing.T) {
 	assert.Equal(t, names(HostQuery{Under: "other.test"}), "")
 }
 
+// manyHosts is a store that says that it has too many hosts for a list without a table.
+type manyHosts struct{ Store }
+
+func (manyHosts) Counters() storage.Counters { return storage.Counters{Hosts: maxVisited + 1} }
+
+// The names of many hosts are listed while a crawl that starts has no table yet, or does not run.
+func TestHostPagesWithoutTable(t *testing.T) {
+	v := tableView(t, 12)
+	v.store = manyHosts{v.store}
+	v.o.Table = func(context.Context) (*Table, error) { return nil, context.DeadlineExceeded }
+	assert.Equal(t, strings.Join(allPages(t, v, HostQuery{Sort: "name", Limit: 2, Contains: "h1"}), " "),
+		"h1.test h10.test h11.test h12.test")
+	for _, q := range []HostQuery{{Sort: "name", Limit: 2, State: HostReady}, {Sort: "waiting", Limit: 2}} {
+		assert.Fails(v.HostPage(t.Context(), q))(t, context.DeadlineExceeded, q)
+	}
+}
+
 func TestHostPagesThatMakeNoSense(t *testing.T) {
 	v := tableView(t, 3)
 	for _, q := range []HostQuery{
