@@ -163,3 +163,15 @@ func TestStateOfAMomentLater(t *testing.T) {
 		}
 	}
 }
+
+// TestHoldWithinAnother: a hold that begins while one of its kind ends later, by such a state, keeps its length when
+// the clock is set back after that.
+func TestHoldWithinAnother(t *testing.T) {
+	end := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
+	now := end.Add(-maxLate)
+	o := Options{PerHost: 1}
+	h := NewHost(&o, State{LastEnd: end, Holds: []Hold{{Until: end, Length: 1, Reason: ReasonRestart}}}, now)
+	h.HoldFor(now, maxLate/2, ReasonRestart)
+	s, now := h.State(now), now.Add(-time.Hour)
+	assert.Equal(t, NewHost(&o, s, now).Ready(now).Sub(now), maxLate/2, "held after the clock was set back by an hour")
+}

@@ -44,6 +44,7 @@ func (h *holds) extend(since time.Time, x Hold) {
 		if old.Reason.kind() != x.Reason.kind() {
 			continue
 		}
+		(*h)[i].Length = max(old.Length, x.Length) // a clock that is set back then cuts neither
 		if x.Until.After(old.Until) {
 			(*h)[i] = x
 		}

@@ -113,7 +113,9 @@ func TestNoRequestIsEarly(t *testing.T) {
 				w.wall -= rapid.SampledFrom([]time.Duration{0, 0, time.Second, time.Hour,
 					1000 * 24 * time.Hour}).Draw(rt, "clock set back by")
 				state := must.Get(DecodeState(stored))(rt)
-				w.h.Restore(&w.o, state, w.clock()) // in the memory of another host
+				end := w.clock().Add(-durations.Draw(rt, "end of another host"))
+				w.h = NewHost(&w.o, State{LastEnd: end}, w.clock())
+				w.h.Restore(&w.o, state, w.clock()) // in the memory of that one
 				if got, want := w.h.Ready(epoch), NewHost(&w.o, state, w.clock()).Ready(epoch); !got.Equal(want) {
 					rt.Fatalf("ready at %v, in memory of its own at %v", got, want)
 				}
