@@ -62,10 +62,10 @@ type gathering struct {
 	f             *frontier.Frontier
 	quota         *quota.Engine // of the process
 	shared        *Shared
-	gate          *gates.Gate // nil: there is one engine
-	phase                     // how far the run has come
-	batching                  // what gathers for the next commit
-	stall         disk.Stall  // why nothing can be dispatched
+	gate          gates.Gate // nil: there is one engine
+	phase                    // how far the run has come
+	batching                 // what gathers for the next commit
+	stall         disk.Stall // why nothing can be dispatched
 	loads         load.Queue
 	sweeps        sweepQueue
 	robotsQueries robotsQueries

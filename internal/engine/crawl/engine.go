@@ -64,7 +64,7 @@ type Engine struct {
 	files       *outputFiles // nil: not open yet
 	encoder     *archive.Encoder
 	quota       *quota.Engine  // the dispatcher's during a Run
-	gate        *gates.Gate    // nil: there is one engine
+	gate        gates.Gate     // nil: there is one engine
 	bodies      *bodies.Recent // that the store does not know of yet
 	domainHosts *domains.Hosts // nil: there is no limit
 	mazes       *maze.Branches
@@ -191,7 +191,7 @@ func open(o Options, s store, log *slog.Logger) (*Engine, error) {
 // openShared makes what engines share, unless another has.
 func (e *Engine) openShared() (err error) {
 	if e.shared = e.o.Shared; e.shared == nil {
-		if e.shared, err = newShared(&e.o, e.space, nil); err != nil {
+		if e.shared, err = newShared(&e.o, e.space, e.o.ownGates()); err != nil {
 			return err
 		}
 		e.shared.keptDelay.Store(e.keptDelay)

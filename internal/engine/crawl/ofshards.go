@@ -132,7 +132,7 @@ func OpenShared(o Options, grants frontier.Grants) (*Shared, error) {
 	}
 	o.fill()
 	o.Several = true
-	return newShared(&o, newDiskSpace(&o), grants)
+	return newShared(&o, newDiskSpace(&o), newGates(&o, grants))
 }
 
 // CommandedOptOuts reads the opt-outs that commands recorded, by mark.

@@ -4,7 +4,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/disk"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/gates"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/gc"
@@ -30,7 +29,7 @@ type Shared struct {
 	room    *hostsort.Room
 	parsers work.Parsers
 	marks   *wall.Marks
-	gates   *gates.Gates // nil: there is one engine
+	gates   gates.Gates // nil: there is one engine
 	quota   *quota.Process
 	heap    *gc.Pace // how much garbage the process may have
 
@@ -38,14 +37,9 @@ type Shared struct {
 	optOuts   atomic.Pointer[map[string]optout.Entry] // that commands recorded, by mark; nil: none
 }
 
-// newShared opens what engines share, in the data directory of the first of them.
-func newShared(o *Options, space *disk.Space, grants frontier.Grants) (*Shared, error) {
-	s := &Shared{
-		parsers: work.NewParsers(), marks: inspect.KnownMarks(),
-	}
-	if o.Several {
-		s.gates = gates.New(newKeeper(o, grants), o.Now)
-	}
+// newShared opens what engines share, in the data directory of the first of them. gates are nil if there is one.
+func newShared(o *Options, space *disk.Space, gates gates.Gates) (*Shared, error) {
+	s := &Shared{parsers: work.NewParsers(), marks: inspect.KnownMarks(), gates: gates}
 	var err error
 	if s.spool, err = spool.Open(o.Spool); err != nil {
 		return nil, err
@@ -59,27 +53,6 @@ func newShared(o *Options, space *disk.Space, grants frontier.Grants) (*Shared, 
 	s.quota = quota.NewProcess(o.Live().quota(), s.client, o.Now)
 	s.heap = gc.StartPace()
 	return s, nil
-}
-
-// newKeeper returns the keeper of the engines of a process. A crawl that is not open may have known of a
-// robots.txt, and its last request may just have ended.
-func newKeeper(o *Options, grants frontier.Grants) *frontier.Keeper {
-	usual, before := o.Frontier.Politeness.Delay, frontier.Before{}
-	switch {
-	case o.IgnoreRobots && o.Earlier:
-		before.Until = o.Now().Add(usual)
-	case o.Earlier:
-		before.LastEnd = o.Now()
-		before.Until = before.LastEnd.Add(frontier.RestartDelay)
-	}
-	if o.IgnoreRobots {
-		usual = 0 // clients may have set less for some hosts
-	}
-	keeper := frontier.NewKeeper(usual, before)
-	if grants != nil {
-		keeper.Share(grants)
-	}
-	return keeper
 }
 
 // Close closes what the engines have shared, which are closed.
