@@ -2,7 +2,6 @@ package frontier
 
 import (
 	"math"
-	"time"
 
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage"
@@ -194,21 +193,6 @@ type completedLimit struct {
 	completed uint32 // as of the last commit
 }
 
-// SetLimit limits how many URLs of a host are completed, which means neither queued nor retrying:
-// when there are that many, no URL of it is leased. completed are those that there are now. A limit
-// of 0 is none.
-func (f *Frontier) SetLimit(id storage.HostID, limit uint64, completed uint32, now time.Time) {
-	f.readClock(now)
-	if limit == 0 {
-		delete(f.budgets.completed, id)
-	} else {
-		f.budgets.completed[id] = &completedLimit{limit, completed}
-	}
-	if h := f.hosts.get(id); h != nil {
-		f.schedule(h, f.instant(now))
-	}
-}
-
 // hasCompleted reports whether as many URLs of a host are completed as may be.
 func (b *budgets) hasCompleted(h *host) bool {
 	if len(b.completed) == 0 {
@@ -225,10 +209,4 @@ type hostCounts struct{ withURLs, withWork int }
 func (c *hostCounts) count(h *host, urls, work bool) {
 	c.withURLs += h.marks.set(hasURLs, urls)
 	c.withWork += h.marks.set(hasWork, work)
-}
-
-// HostsWithURLs returns how many hosts have URLs, and how many have some that are queued or retrying,
-// as of the last commit.
-func (f *Frontier) HostsWithURLs() (all, withWork int) {
-	return f.budgets.counts.withURLs, f.budgets.counts.withWork
 }

@@ -1,3 +1,5 @@
+//go:build !core
+
 package frontier
 
 import (
@@ -95,14 +97,6 @@ func (f *Frontier) endBatch(h *host, now time.Time) {
 		h.marks.set(isNew, false)
 		f.schedule(h, f.instant(now))
 	}
-}
-
-// nextBatchAt is when a host may give out the next batch; always: at once.
-func (b *base) nextBatchAt(h *host) instant {
-	if h.active.batchAt == always {
-		return always
-	}
-	return h.active.batchAt + instant(h.active.polite.Delay(b.clock))
 }
 
 // remoteTurn is one call of LeaseRemote.

@@ -238,8 +238,7 @@ func (oc *outcomes) takeCommitted(b *batch) {
 	for _, s := range b.swept {
 		s.Ended(oc.f, now)
 	}
-	oc.keys.committed(b, oc.pending)
-	oc.fail(oc.keys.inheritSettings(b, oc.pending, now, oc.setQueue))
+	oc.keysCommitted(b, now)
 	b.answer(nil)
 	oc.collect()
 	oc.tally.Committed(b.rows.Done, &b.result)

@@ -1,3 +1,5 @@
+//go:build !core
+
 package crawl
 
 import (
@@ -84,7 +86,7 @@ func (ld *lender) claimOne(c *claim, now time.Time) {
 		if !c.report.Sent {
 			res.Page.Report = frontier.Report{End: now}
 		}
-		res.Remote.Committed = c.committed
+		res.Committed = c.committed
 		ld.complete(res)
 		return
 	}
@@ -97,8 +99,8 @@ func (ld *lender) claimOne(c *claim, now time.Time) {
 	}
 	f.Reported++
 	r.Claim(x)
-	c.res = &work.Result{Lease: *l, Remote: &work.RemoteResult{
-		Lease: x, Report: c.report, Start: now.Add(-took), End: now, Committed: c.committed,
+	c.res = &work.Result{Lease: *l, Committed: c.committed, Remote: &work.RemoteResult{
+		Lease: x, Report: c.report, Start: now.Add(-took), End: now,
 	}}
 	c.res.Ctx, c.res.End = context.WithCancelCause(ld.flights.working)
 }

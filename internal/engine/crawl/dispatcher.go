@@ -84,7 +84,6 @@ type exclusions struct {
 type permits struct {
 	exclusions
 	plan      *recrawl.Plan // of recrawls; nil: there are none
-	inactive  *atomic.Bool  // clients let no leases be given
 	flights   flights       // leases that workers have
 	remote    remoteLeases
 	keptDelay *time.Duration // of hosts, in place of that of the options; nil: clients have set none
@@ -100,7 +99,6 @@ type outcomes struct {
 	ledger      startLedger // what begins
 	requests    *requestLog // what has ended
 	reporter                // the status, and the survey of all hosts
-	keys        queueKeys   // of queues of hosts
 	suspects    bool        // the database has a mark of URLs that were in flight at deaths
 
 	// Ends of channels. toCommit is unbuffered, and used in the select of the dispatcher's loops only.
@@ -234,10 +232,7 @@ func (d *dispatcher) setTimer() {
 			at = earliest(at, next)
 		}
 	}
-	at = earliest(at, d.remote.NextDeadline())
-	if !d.isPaused() {
-		at = earliest(at, d.remote.wake)
-	}
+	at = earliest(at, d.remote.next(d.isPaused()))
 	if at.IsZero() {
 		d.timer.Stop()
 	} else {
@@ -355,9 +350,6 @@ func (pm *permits) restore() error {
 		return err
 	}
 	if err := pm.restoreOptOuts(); err != nil {
-		return err
-	}
-	if err := pm.restoreCutOffs(); err != nil {
 		return err
 	}
 	mark, err := pm.store.Mark(marks.Paused)

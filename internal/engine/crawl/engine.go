@@ -21,13 +21,13 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/load"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/optouts"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/quota"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/recovery"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/restore"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/survey"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/tally"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/visiting"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/work"
 	"github.com/amble-crawler/amble/internal/engine/inspect"
-	"github.com/amble-crawler/amble/internal/engine/remote"
 	"github.com/amble-crawler/amble/internal/engine/sweep"
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/rules/maze"
@@ -80,7 +80,7 @@ type Engine struct {
 
 	opened    time.Time
 	heldSince time.Time       // since when every host has a restart hold; zero: none has
-	lent      []remote.Record // remote leases of earlier processes that are out
+	lent      recovery.Leases // of fetchers, of earlier processes, that are out
 	suspects  bool            // the database has a mark of URLs that were in flight at deaths
 }
 
@@ -106,13 +106,6 @@ type views struct {
 	tally    tally.Tally
 	visits   *visiting.Visits
 	ended    chan struct{} // closed when a Run has returned
-}
-
-// lendings are for fetchers outside of the process. Any goroutine may call its methods.
-type lendings struct {
-	views
-	lender   atomic.Pointer[workers] // of the Run; nil: none has begun
-	inactive atomic.Bool             // clients let no leases be given
 }
 
 // Open opens the data directory and settles what an earlier process left: it cuts the output to
@@ -172,7 +165,6 @@ func open(o Options, s store, log *slog.Logger) (*Engine, error) {
 	}
 	e.o, e.log, e.store, e.table = o, log, s, survey.NewTable()
 	e.ready, e.ended = make(chan struct{}), make(chan struct{})
-	e.keyIndex.database, e.keyIndex.now = s, o.Now
 	e.end = sync.OnceFunc(func() { close(e.ended) })
 	e.live.Store(newInForce(&e.o, o.Live()))
 	e.visits = e.newVisits()
@@ -296,7 +288,7 @@ func (e *Engine) Run(ctx context.Context, seeds []Seed) (Summary, error) {
 		return Summary{}, err
 	}
 	e.mailbox.Store(d.mailbox)
-	e.lender.Store(c.workers)
+	e.beginLending(c.workers)
 	close(e.ready)
 	err = c.run(ctx, d)
 	after := e.store.Counters()
@@ -346,10 +338,10 @@ func (e *Engine) prepare(ctx context.Context, seeds []Seed) (*dispatcher, *roles
 			Store: e.store, Plan: e.plan, Rule: &e.o.Recrawl.Rule, Hosts: adoptions,
 		}
 	}
-	if err := errors.Join(d.restore(), d.restoreLimits(e.store)); err != nil {
+	if err := d.restore(); err != nil {
 		return nil, nil, err
 	}
-	return d, c, d.adoptLeases(e.lent, e.store)
+	return d, c, d.restoreLending(e.lent, e.store)
 }
 
 // newFrontier makes the frontier and gives it every host that the store knows. adoptions are the

@@ -210,8 +210,7 @@ func (oc *outcomes) complete(res *work.Result) {
 		oc.flights.take(res)
 		oc.quota.End()
 	} else {
-		oc.endRemote(res)
-		defer func() { oc.fail(oc.ledger.noteEnd(res)) }()
+		defer oc.endRemote(res)()
 	}
 	var err error
 	switch l.Kind {
@@ -249,9 +248,8 @@ func (oc *outcomes) logRequest(res *work.Result, r *frontier.Report) {
 
 func (oc *outcomes) completePage(res *work.Result) error {
 	l := &res.Lease
-	if res.Remote != nil && res.Remote.Lease.Overridden {
-		oc.logRequest(res, &res.Page.Report)
-		return oc.completeOverridden(res)
+	if is, err := oc.completeOverridden(res); is {
+		return err
 	}
 	if res.Page.Outcome.State == storage.Fetched && !l.Head.IsRequisite() {
 		oc.pending.pages++
@@ -267,8 +265,8 @@ func (oc *outcomes) completePage(res *work.Result) error {
 	res.Page.OfWall = func() { oc.fail(res.DropOutput()) }
 	err := oc.f.CompletePage(l.ID, res.Page)
 	oc.pending.add(res)
-	if res.Remote != nil && res.Remote.Committed != nil {
-		oc.pending.waiting = append(oc.pending.waiting, res.Remote.Committed)
+	if res.Committed != nil {
+		oc.pending.waiting = append(oc.pending.waiting, res.Committed)
 	}
 	oc.bodies.Add(res.Lease.URL.String(), res.Payload)
 	return err

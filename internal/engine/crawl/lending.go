@@ -1,3 +1,5 @@
+//go:build !core
+
 package crawl
 
 import (
@@ -6,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
@@ -30,14 +33,48 @@ const (
 // remoteLeases are the page leases that fetchers have, and those who wait for some. The dispatcher owns them.
 type remoteLeases struct {
 	*remote.Book
-	waiters []*leaseWait
-	wake    time.Time // when there may be a lease for a waiter; zero: only an event can change that
-	parked  []*claims // wait until the hosts of adopted leases are loaded
+	keys     queueKeys    // of queues of hosts
+	inactive *atomic.Bool // clients let no leases be given
+	waiters  []*leaseWait
+	wake     time.Time // when there may be a lease for a waiter; zero: only an event can change that
+	parked   []*claims // wait until the hosts of adopted leases are loaded
 	// outputLost encodes the output of a URL whose lease has run out.
 	outputLost func(*work.Result)
 	// parkedPuts wait for the same.
 	parkedPuts []*putGroup
 }
+
+// lendings are for fetchers outside of the process. Any goroutine may call its methods.
+type lendings struct {
+	views
+	lender   atomic.Pointer[workers] // of the Run; nil: none has begun
+	inactive atomic.Bool             // clients let no leases be given
+}
+
+// Fetcher is what is known of a remote fetcher.
+type Fetcher = remote.Fetcher
+
+// beginLending lets fetchers have leases: their reports are worked on as a worker does.
+func (e *Engine) beginLending(w *workers) { e.lender.Store(w) }
+
+// wireLending gives a dispatcher without leases what it needs to lend pages.
+func (e *Engine) wireLending(d *dispatcher, w *workers) {
+	d.remote = remoteLeases{
+		Book: remote.New(), inactive: &e.inactive, outputLost: w.OutputLost,
+		keys: queueKeys{store: e.store, any: &e.keyIndex.any, changed: make(map[string]string)},
+	}
+}
+
+// next is when the next lease runs out, or there may be one for a waiter; zero: only an event can change that.
+func (r *remoteLeases) next(paused bool) time.Time {
+	if paused {
+		return r.NextDeadline()
+	}
+	return earliest(r.NextDeadline(), r.wake)
+}
+
+// isWanted reports whether somebody waits for leases, or has a report worked on.
+func (r *remoteLeases) isWanted() bool { return len(r.waiters)+len(r.parked)+r.Working() > 0 }
 
 // lender lends URLs to fetchers outside of the process, and takes what they report and put.
 type lender struct{ outcomes }
@@ -100,7 +137,7 @@ func (ld *lender) lendPages() {
 
 // canLend reports whether another lease may be given out. The caller holds the lock of the quota.
 func (pm *permits) canLend(now time.Time) bool {
-	if pm.isPaused() || pm.inactive.Load() || pm.remote.Len() >= maxLeases {
+	if pm.isPaused() || pm.remote.inactive.Load() || pm.remote.Len() >= maxLeases {
 		return false
 	}
 	ok, next := pm.quota.AdmitsBeyond(robotsWorkers, now)
@@ -164,7 +201,7 @@ func (ld *lender) give(l frontier.Lease, to *remote.Request, now time.Time) (*le
 	if l.Rules != nil && !l.Rules.Version().IsZero() {
 		x.Version = l.Rules.Version().String()
 	}
-	key, err := ld.keys.of(l.HostName)
+	key, err := ld.remote.keys.of(l.HostName)
 	if err != nil {
 		return nil, err
 	}
@@ -195,8 +232,9 @@ func (s startLedger) noteEnd(res *work.Result) error {
 	return err
 }
 
-// endRemote takes a lease back that has ended. Its request belongs to the line that says so.
-func (oc *outcomes) endRemote(res *work.Result) {
+// endRemote takes a lease back that has ended. Its request belongs to the line that says so, which note writes when
+// all else is done.
+func (oc *outcomes) endRemote(res *work.Result) (note func()) {
 	x := res.Remote.Lease
 	if res.Offset = x.EndLine; res.Offset == 0 {
 		res.Offset = oc.ledger.Offset()
@@ -206,6 +244,7 @@ func (oc *outcomes) endRemote(res *work.Result) {
 	}
 	oc.remote.End(x)
 	oc.flights.pages--
+	return func() { oc.fail(oc.ledger.noteEnd(res)) }
 }
 
 // runOut ends the leases whose deadline has passed: the host is charged as for a broken request, and

@@ -193,7 +193,7 @@ func (l *lendings) SetActive(ctx context.Context, on bool) error {
 		if on {
 			mark = nil
 		}
-		d.inactive.Store(!on)
+		d.remote.inactive.Store(!on)
 		d.pending.setMark(marks.Inactive, mark)
 		return nil
 	})

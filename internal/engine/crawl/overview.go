@@ -74,7 +74,7 @@ func (pm *permits) isQuiet() bool {
 
 // isIdle is IsIdle.
 func (pm *permits) isIdle() bool {
-	if !pm.isQuiet() || len(pm.remote.waiters)+len(pm.remote.parked)+pm.remote.Working() > 0 {
+	if !pm.isQuiet() || pm.remote.isWanted() {
 		return false
 	}
 	return pm.live.Load().Workers == 0 || pm.plan == nil && pm.f.Finished(pm.o.Now(), never)

@@ -1,3 +1,5 @@
+//go:build !core
+
 package crawl
 
 import (
@@ -69,7 +71,7 @@ func (ld *lender) takePuts(g *putGroup) {
 		}
 		known = known[1:]
 	}
-	ld.fail(ld.keys.setGroup(g, ld.pending))
+	ld.fail(ld.remote.keys.setGroup(g, ld.pending))
 	ld.collect()
 	b := ld.pending
 	g.first = len(b.rows.Found)
@@ -103,16 +105,20 @@ func (ld *lender) endByPut(x *remote.Held, url string, became storage.State, now
 }
 
 // completeOverridden applies the report of a lease whose URL was put meanwhile: the put decides about
-// the URL, and what the page led to counts.
-func (oc *outcomes) completeOverridden(res *work.Result) error {
+// the URL, and what the page led to counts. is reports whether it was.
+func (oc *outcomes) completeOverridden(res *work.Result) (is bool, err error) {
+	if res.Remote == nil || !res.Remote.Lease.Overridden {
+		return false, nil
+	}
 	x := res.Remote.Lease
-	err := oc.f.CompletePut(res.Lease.ID, x.URL, x.Became, res.Page.Report)
+	oc.logRequest(res, &res.Page.Report)
+	err = oc.f.CompletePut(res.Lease.ID, x.URL, x.Became, res.Page.Report)
 	oc.pending.add(res)
-	if res.Remote.Committed != nil {
-		oc.pending.waiting = append(oc.pending.waiting, res.Remote.Committed)
+	if res.Committed != nil {
+		oc.pending.waiting = append(oc.pending.waiting, res.Committed)
 	}
 	oc.bodies.Add(res.Lease.URL.String(), res.Payload)
-	return err
+	return true, err
 }
 
 // sizeResults makes room for the results of puts.
@@ -164,7 +170,7 @@ func (ld *lender) takeBack(id storage.HostID, below uint32) error {
 		ld.complete(res)
 	}
 	if all {
-		_, err = ld.keys.set(queueKey{host.Name, host.Name}, ld.pending)
+		_, err = ld.remote.keys.set(queueKey{host.Name, host.Name}, ld.pending)
 		ld.f.ForgetRequests(id, host.Name)
 	}
 	return err

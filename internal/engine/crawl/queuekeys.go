@@ -1,3 +1,5 @@
+//go:build !core
+
 package crawl
 
 import (
@@ -82,6 +84,13 @@ func (q *queueKeys) committed(b, pending *batch) {
 			}
 		}
 	}
+}
+
+// keysCommitted takes note of the keys that are on disk with a batch.
+func (oc *outcomes) keysCommitted(b *batch, now time.Time) {
+	keys := &oc.remote.keys
+	keys.committed(b, oc.pending)
+	oc.fail(keys.inheritSettings(b, oc.pending, now, oc.setQueue))
 }
 
 // setGroup puts the hosts of a group into their queues, in the batch.

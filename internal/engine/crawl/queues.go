@@ -1,3 +1,5 @@
+//go:build !core
+
 package crawl
 
 import (
@@ -164,6 +166,7 @@ func (g *gathering) restoreLimits(s store) error {
 
 // restoreSettings takes over what clients have set for all hosts.
 func (e *Engine) restoreSettings() error {
+	e.keyIndex.database, e.keyIndex.now = e.store, e.o.Now
 	inactive, err := e.store.Mark(marks.Inactive)
 	if err != nil {
 		return err

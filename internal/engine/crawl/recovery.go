@@ -1,16 +1,12 @@
 package crawl
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 
-	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/recovery"
-	"github.com/amble-crawler/amble/internal/engine/remote"
 	"github.com/amble-crawler/amble/internal/engine/sweep"
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/storage"
@@ -54,34 +50,6 @@ func (e *Engine) commitFirst(b *storage.Batch, items []*archive.Item) error {
 		e.files.marks = marks
 	}
 	return err
-}
-
-// adoptLeases gives the frontier the leases that are still out.
-func (ld *lender) adoptLeases(list []remote.Record, s store) error {
-	slices.SortFunc(list, func(a, b remote.Record) int {
-		return cmp.Or(a.Given.Compare(b.Given), cmp.Compare(a.ID, b.ID))
-	})
-	for _, l := range list {
-		q, _ := l.Request()
-		head, host, err := s.Lookup(q.URL)
-		if errors.Is(err, storage.ErrNotFound) {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("adopt the lease of %s: %w", l.URL, err)
-		}
-		now := ld.o.Now()
-		id, ok := ld.f.Adopt(frontier.Adopted{
-			Host: host.ID, Name: host.Name, URL: q.URL, Head: head, Address: q.Address,
-			At: now.Add(-max(now.Sub(l.Given), 0)), Delay: l.Delay,
-		}, now)
-		if ok {
-			ld.remote.Adopt(l, id, storage.Position{Host: host.ID, Ordinal: head.Ordinal}, now)
-			ld.flights.pages++
-		}
-	}
-	ld.collect()
-	return nil
 }
 
 // CrashDir is the name of the directory under the data directory that holds the responses at which

@@ -7,7 +7,6 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/recovery"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/work"
-	"github.com/amble-crawler/amble/internal/engine/remote"
 	"github.com/amble-crawler/amble/internal/engine/requestlog"
 	"github.com/amble-crawler/amble/storage"
 	"github.com/amble-crawler/amble/storage/starts"
@@ -37,9 +36,7 @@ func (l *requestLog) complete(res *work.Result, r *frontier.Report) {
 	case frontier.Page, frontier.Visited:
 		q.Policy = &requestlog.Policy{Record: *lease.Policy, Version: lease.Rules.Version()}
 		q.Allowed, q.Line = lease.Verdict.Allowed, lease.Verdict.Line
-		if res.Remote != nil {
-			res.Remote.Lease.Describe(q)
-		}
+		res.Remote.Describe(q)
 		q.Again = l.Again(lease.URL, lease.Head.Last.At)
 	}
 	q.LedgerOffset = res.Offset
@@ -71,24 +68,6 @@ func (s startLedger) start(l *frontier.Lease, now time.Time) (offset uint64) {
 		start.Delay = l.Delay
 	}
 	return s.Add(start)
-}
-
-// lend writes a lease into the start ledger, and returns its offset.
-func (s startLedger) lend(l *frontier.Lease, x *remote.Held) (offset uint64, err error) {
-	if x.Again {
-		return s.note(remote.NoteAgain, l, x)
-	}
-	return s.note(remote.NoteLease, l, x)
-}
-
-// claim writes that the report of a lease is worked on, as lend does.
-func (s startLedger) claim(l *frontier.Lease, x *remote.Held) (offset uint64, err error) {
-	return s.note(remote.NoteReport, l, x)
-}
-
-func (s startLedger) note(kind string, l *frontier.Lease, x *remote.Held) (offset uint64, err error) {
-	return s.Append(starts.Start{
-		Host: l.URL.Host(), Address: x.Address, At: x.Given, Delay: l.Delay, Note: x.Note(kind)})
 }
 
 // wait writes a Retry-After or the reset of a RateLimit: it holds even if this process ends before

@@ -13,7 +13,6 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/seedbook"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/survey"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/work"
-	"github.com/amble-crawler/amble/internal/engine/remote"
 	"github.com/amble-crawler/amble/internal/engine/sweep"
 )
 
@@ -52,14 +51,12 @@ func (e *Engine) newRoles(f *frontier.Frontier, forgiven load.Forgiveness) (*dis
 		},
 	}
 	p := permits{
-		exclusions: exclusions{gathering: g}, plan: e.plan, inactive: &e.inactive, keptDelay: e.keptDelay,
+		exclusions: exclusions{gathering: g}, plan: e.plan, keptDelay: e.keptDelay,
 		flights: flights{leases: leases, all: make(map[uint64]*work.Result)},
-		remote:  remoteLeases{Book: remote.New()},
 	}
 	d := &dispatcher{results: results, timer: time.NewTimer(time.Hour), lender: lender{outcomes{
 		permits: p, mailbox: m, connections: e.shared.client, bodies: e.bodies, space: e.space,
 		ledger: startLedger{e.ledger}, requests: e.requests, suspects: e.suspects,
-		keys: queueKeys{store: e.store, any: &e.keyIndex.any, changed: make(map[string]string)},
 		reporter: reporter{
 			send: e.publish, tally: &e.tally, started: e.o.Now(),
 			surveyor: survey.Surveyor{Frontier: f, Store: e.store, Now: e.o.Now, Table: e.table},
@@ -68,7 +65,7 @@ func (e *Engine) newRoles(f *frontier.Frontier, forgiven load.Forgiveness) (*dis
 		toCommit: batches, committed: committed,
 	}}}
 	w := e.newWorkers(m, leases, results, stalls)
-	d.remote.outputLost = w.OutputLost
+	e.wireLending(d, w)
 	c := e.newCommitter()
 	c.batches, c.committed, c.stalls = batches, committed, stalls
 	return d, &roles{

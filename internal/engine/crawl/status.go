@@ -14,7 +14,6 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/survey"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/tally"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/work"
-	"github.com/amble-crawler/amble/internal/engine/remote"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -49,7 +48,7 @@ type Status struct {
 	Errors map[string]uint64 `json:"errors,omitempty"`
 	Failed map[string]uint64 `json:"failed,omitempty"`
 
-	Fetchers []remote.Fetcher `json:"fetchers,omitempty"` // remote ones, by name
+	Fetchers []Fetcher `json:"fetchers,omitempty"` // remote ones, by name
 
 	Pace        tally.Pace     `json:"pace"`
 	Limits      Limits         `json:"limits"`

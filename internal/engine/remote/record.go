@@ -1,3 +1,5 @@
+//go:build !core
+
 // Package remote has the page leases of fetchers outside of the process: what a fetcher requests and reports, which
 // leases are out, until when and who has them, and what is stored of them over a restart. The engine gives them
 // (internal/engine/crawl), the API and the service of URLFrontier pass them on.

@@ -20,7 +20,6 @@ import (
 
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/engine/inspect"
-	"github.com/amble-crawler/amble/internal/engine/remote"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -199,9 +198,7 @@ func asProblem(err error) huma.StatusError {
 func statusOf(err error) int {
 	var query errQuery
 	switch {
-	case errors.Is(err, remote.ErrCutOff):
-		return http.StatusForbidden
-	case errors.As(err, &query), errors.Is(err, inspect.ErrQuery), errors.Is(err, remote.ErrLease):
+	case errors.As(err, &query), errors.Is(err, inspect.ErrQuery):
 		return http.StatusUnprocessableEntity
 	case errors.Is(err, inspect.ErrUnknown):
 		return http.StatusNotFound
@@ -211,7 +208,7 @@ func statusOf(err error) int {
 		errors.Is(err, crawl.ErrNotRunning), errors.Is(err, crawl.ErrCopying):
 		return http.StatusServiceUnavailable
 	}
-	return http.StatusInternalServerError
+	return statusOfLending(err)
 }
 
 // WriteProblem writes a problem outside of an operation.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/engine/remote"
@@ -243,4 +244,29 @@ func (l *lending) fetchersAPI(api huma.API) {
 	Handle(api, admit, func(ctx context.Context, in *FetcherPath) (*Object[fetcherDone], error) {
 		return answer(fetcherDone{in.Name, false}, l.s.crawl(ctx).Admit(ctx, in.Name))
 	})
+}
+
+// statusOfLending is statusOf of the errors of leases.
+func statusOfLending(err error) int {
+	switch {
+	case errors.Is(err, remote.ErrCutOff):
+		return http.StatusForbidden
+	case errors.Is(err, remote.ErrLease):
+		return http.StatusUnprocessableEntity
+	}
+	return http.StatusInternalServerError
+}
+
+// collectFetchers collects the numbers of all fetchers together.
+func (s *statusCollector) collectFetchers(to chan<- prometheus.Metric, list []remote.Fetcher) {
+	var all remote.Fetcher
+	for _, f := range list {
+		all.Leases += f.Leases
+		all.Reported, all.RanOut, all.NotDone = all.Reported+f.Reported, all.RanOut+f.RanOut, all.NotDone+f.NotDone
+	}
+	to <- prometheus.MustNewConstMetric(s.fetchers, prometheus.GaugeValue, float64(len(list)))
+	to <- prometheus.MustNewConstMetric(s.leases, prometheus.GaugeValue, float64(all.Leases))
+	for how, n := range map[string]uint64{"reported": all.Reported, "ran_out": all.RanOut, "not_done": all.NotDone} {
+		to <- prometheus.MustNewConstMetric(s.leasesEnded, prometheus.CounterValue, float64(n), how)
+	}
 }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/engine/inspect"
-	"github.com/amble-crawler/amble/internal/engine/remote"
 	"github.com/amble-crawler/amble/internal/engine/requestlog"
 	"github.com/amble-crawler/amble/internal/rules/wall"
 	"github.com/amble-crawler/amble/storage"
@@ -296,18 +295,4 @@ func truth(is bool) float64 {
 		return 1
 	}
 	return 0
-}
-
-// collectFetchers collects the numbers of all fetchers together.
-func (s *statusCollector) collectFetchers(to chan<- prometheus.Metric, list []remote.Fetcher) {
-	var all remote.Fetcher
-	for _, f := range list {
-		all.Leases += f.Leases
-		all.Reported, all.RanOut, all.NotDone = all.Reported+f.Reported, all.RanOut+f.RanOut, all.NotDone+f.NotDone
-	}
-	to <- prometheus.MustNewConstMetric(s.fetchers, prometheus.GaugeValue, float64(len(list)))
-	to <- prometheus.MustNewConstMetric(s.leases, prometheus.GaugeValue, float64(all.Leases))
-	for how, n := range map[string]uint64{"reported": all.Reported, "ran_out": all.RanOut, "not_done": all.NotDone} {
-		to <- prometheus.MustNewConstMetric(s.leasesEnded, prometheus.CounterValue, float64(n), how)
-	}
 }

@@ -2,11 +2,9 @@
 
 package recovery
 
-import "github.com/amble-crawler/amble/internal/engine/remote"
-
 // Check decodes the marks that a recovery uses, and reports what cannot be read.
 func Check(s Store, found func(what string, err error)) {
-	r := &recovery{store: s, lent: remote.NewHistory()}
+	r := &recovery{store: s, leases: newLeases()}
 	_, err := r.openDeaths()
 	found("deaths", err)
 	_, err = r.openUncommitted()

@@ -1,3 +1,5 @@
+//go:build !core
+
 package recovery
 
 import (
@@ -6,7 +8,20 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/remote"
 	"github.com/amble-crawler/amble/internal/engine/requestlog"
 	"github.com/amble-crawler/amble/storage"
+	"github.com/amble-crawler/amble/storage/starts"
 )
+
+// Leases are those of fetchers that are still out.
+type Leases = []remote.Record
+
+// leases are those of fetchers, of earlier processes.
+type leases struct {
+	lent   *remote.History
+	marked []string // the names of their marks
+	out    Leases   // those that are still out
+}
+
+func newLeases() leases { return leases{lent: remote.NewHistory()} }
 
 // openLeases reads the leases of the processes before that have a mark.
 func (r *recovery) openLeases() error {
@@ -17,6 +32,20 @@ func (r *recovery) openLeases() error {
 	}
 	return err
 }
+
+// addLease takes a line of the ledger that is of a lease; false: it is of none.
+func (r *recovery) addLease(offset uint64, s starts.Start) bool {
+	reported, is := r.lent.AddLine(s, offset)
+	if reported != nil {
+		if q, ok := reported.Request(); ok { // the work on the report may have been fatal
+			r.started[offset] = q
+		}
+	}
+	return is
+}
+
+// addFetch takes note that a worker has requested a URL after its lease.
+func (r *recovery) addFetch(url string) { r.lent.AddFetch(url) }
 
 // readLogged reads which of the requests of the ledger and of the leases are in the request log.
 func (r *recovery) readLogged(dir string, committed uint64) error {

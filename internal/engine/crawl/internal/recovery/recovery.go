@@ -14,7 +14,6 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/tally"
 	"github.com/amble-crawler/amble/internal/engine/marks"
-	"github.com/amble-crawler/amble/internal/engine/remote"
 	"github.com/amble-crawler/amble/internal/engine/requestlog"
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/system/boot"
@@ -54,12 +53,12 @@ type Options struct {
 
 // Left is what the process before left, when that is settled.
 type Left struct {
-	Boot      string          // which start of the machine this is
-	LedgerEnd uint64          // where a new start ledger goes on
-	Requests  *Requests       // the request log of this process; nil: it could not be opened
-	HeldSince time.Time       // since when every host has a restart hold; zero: none has
-	Suspects  bool            // URLs that were in flight at deaths are in the database
-	Leases    []remote.Record // those of fetchers that are still out
+	Boot      string    // which start of the machine this is
+	LedgerEnd uint64    // where a new start ledger goes on
+	Requests  *Requests // the request log of this process; nil: it could not be opened
+	HeldSince time.Time // since when every host has a restart hold; zero: none has
+	Suspects  bool      // URLs that were in flight at deaths are in the database
+	Leases    Leases    // those of fetchers that are still out
 }
 
 // recovery is one, while it lasts.
@@ -73,11 +72,9 @@ type recovery struct {
 	ledger  starts.Uncommitted
 	started map[uint64]requestlog.Request
 
-	logged map[uint64]bool      // those of started that are in the request log
-	lent   *remote.History      // the leases of fetchers
-	marked []string             // the names of their marks
-	out    []remote.Record      // those that are still out
-	ended  []requestlog.Request // those of the others that have no outcome
+	logged map[uint64]bool // those of started that are in the request log
+	leases
+	ended []requestlog.Request // of leases that are out no more, without an outcome
 
 	heldSince time.Time
 	suspects  bool
@@ -88,7 +85,7 @@ type recovery struct {
 func Settle(o Options, s Store, log *slog.Logger) (left Left, err error) {
 	r := &recovery{
 		o: &o, log: log, store: s, started: make(map[uint64]requestlog.Request), logged: make(map[uint64]bool),
-		lent: remote.NewHistory(),
+		leases: newLeases(),
 	}
 	left.Boot = boot.ID()
 	if err := r.read(left.Boot); err != nil {
@@ -129,15 +126,12 @@ func (r *recovery) read(boot string) error {
 // addStarted takes a line of the ledger. One without a note of ours counts for the restart holds
 // only.
 func (r *recovery) addStarted(offset uint64, s starts.Start) {
-	if reported, ok := r.lent.AddLine(s, offset); reported != nil {
-		if q, ok := reported.Request(); ok { // the work on the report may have been fatal
-			r.started[offset] = q
-		}
-	} else if ok {
+	if r.addLease(offset, s) {
 		return
-	} else if q, ok := parseNote(s); ok {
+	}
+	if q, ok := parseNote(s); ok {
 		if q.Kind == requestlog.Page {
-			r.lent.AddFetch(q.URL.String())
+			r.addFetch(q.URL.String())
 		}
 		q.LedgerOffset = offset
 		r.started[offset] = q

@@ -60,8 +60,8 @@ func (ar *archiving) output(
 		if failure == nil {
 			x.Original = ar.original(res, answer.Status)
 		}
-		if res.Remote != nil {
-			x.Facts.Add("fetcher", res.Remote.Lease.Fetcher)
+		if name := res.Remote.Fetcher(); name != "" {
+			x.Facts.Add("fetcher", name)
 		}
 		if ar.o.Archive.Outlinks {
 			x.Facts = facts.AppendOutlinks(x.Facts, res.visit.Links)

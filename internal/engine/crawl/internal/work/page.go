@@ -294,3 +294,6 @@ func bodyDigest(body *spool.Content) (digest.Digest, error) {
 	_, err := body.WriteTo(h)
 	return digest.Sum(h), err
 }
+
+// reasonOf returns the name that the store has for a kind of failure.
+func reasonOf(k fetch.Kind) storage.Reason { return storage.ReasonFetch + storage.Reason(k) }

@@ -1,3 +1,5 @@
+//go:build !core
+
 package work
 
 import (
@@ -8,6 +10,7 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/inspect"
 	"github.com/amble-crawler/amble/internal/engine/remote"
+	"github.com/amble-crawler/amble/internal/engine/requestlog"
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/records/digest"
 	"github.com/amble-crawler/amble/internal/web/extract"
@@ -16,11 +19,25 @@ import (
 
 // RemoteResult is what a result has besides if its request was made by a fetcher.
 type RemoteResult struct {
-	Lease     *remote.Held
-	Report    *remote.Report // nil: there is none
-	Start     time.Time      // of the request, with a report
-	End       time.Time      // when the report came
-	Committed chan<- error   // told when the result is on disk; nil: nobody waits
+	Lease  *remote.Held
+	Report *remote.Report // nil: there is none
+	Start  time.Time      // of the request, with a report
+	End    time.Time      // when the report came
+}
+
+// Fetcher returns the name of the fetcher; empty: a worker made the request.
+func (r *RemoteResult) Fetcher() string {
+	if r == nil {
+		return ""
+	}
+	return r.Lease.Fetcher
+}
+
+// Describe adds to the record of the request what its lease says of it.
+func (r *RemoteResult) Describe(q *requestlog.Request) {
+	if r != nil {
+		r.Lease.Describe(q)
+	}
 }
 
 // Describe returns what a fetcher is told of a lease.

@@ -47,6 +47,7 @@ type Result struct {
 	response     *fetch.Response // while it is worked on
 	Remote       *RemoteResult   // of a request that a fetcher made; nil: a worker did
 	RequestEnded bool            // the dispatcher has had the end of the request
+	Committed    chan<- error    // told when the result is on disk; nil: nobody waits
 }
 
 // Observer is told of each request that has ended. Any goroutine may call it.
@@ -367,9 +368,6 @@ func retryAfter(h http.Header, end time.Time) time.Duration {
 	d, _ := politeness.ParseRetryAfter(h.Get("Retry-After"), end)
 	return d
 }
-
-// reasonOf returns the name that the store has for a kind of failure.
-func reasonOf(k fetch.Kind) storage.Reason { return storage.ReasonFetch + storage.Reason(k) }
 
 // do makes a request with a permit. A request without one is not made, and fails as one that was canceled.
 func (w *Worker) do(ctx context.Context, l *frontier.Lease, req fetch.Request) (*fetch.Response, error) {
