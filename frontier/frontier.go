@@ -197,6 +197,24 @@ func (f *Frontier) Finished(now time.Time, within time.Duration) bool {
 	return true
 }
 
+// Holds reports whether politeness holds a host for longer than a restart would.
+func (f *Frontier) Holds(now time.Time) bool {
+	until := f.instant(now.Add(RestartDelay))
+	for h := range f.hosts.all {
+		ready := h.ready
+		switch {
+		case h.active != nil && h.active.loaded:
+			ready = f.instant(h.active.polite.Ready(now))
+		case h.waitReason == politeness.ReasonPause:
+			ready = h.workAt
+		}
+		if ready > until {
+			return true
+		}
+	}
+	return false
+}
+
 func (f *Frontier) postponed(h *host, now, within instant) bool {
 	switch h.state {
 	case empty, waitingForRobots, recrawlOnly, waitingToRecrawl:

@@ -244,3 +244,20 @@ func (h *host) forgetRequests() {
 		a.batchAt = always
 	}
 }
+
+// Admissible says that the gate may admit a request of a host that it has refused.
+func (f *Frontier) Admissible(id storage.HostID, now time.Time) {
+	h := f.hosts.get(id)
+	if h == nil || h.active == nil || !h.active.loaded {
+		return
+	}
+	f.readClock(now)
+	t := f.instant(now)
+	h.active.notBefore, h.active.recheckAt = always, always
+	if h.hasReserved() && (h.state == waiting || h.state == waitingToRecrawl) {
+		f.lanes.remove(h)
+		f.waitForReserved(h, t)
+		return
+	}
+	f.schedule(h, t)
+}

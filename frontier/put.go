@@ -63,9 +63,8 @@ func (f *Frontier) CompletePut(id uint64, url string, became storage.State, r Re
 	return nil
 }
 
-// SetLimit limits how many URLs of a host are completed, which means neither queued nor retrying:
-// when there are that many, no URL of it is leased. completed are those that there are now. A limit
-// of 0 is none.
+// SetLimit limits how many URLs of a host are completed, which means neither queued nor retrying: when there are that
+// many, no URL of it is leased. completed are those that there are now. A limit of 0 is none.
 func (f *Frontier) SetLimit(id storage.HostID, limit uint64, completed uint32, now time.Time) {
 	f.readClock(now)
 	if limit == 0 {

@@ -23,10 +23,9 @@ type Want struct {
 	Hosts   int            // the most hosts; 0: any number
 }
 
-// LeaseRemote gives leases to take for a remote fetcher, as long as pages that it wants are due
-// and take returns true. A Page lease is the fetcher's. Others, which the pages of a host wait for,
-// are for workers. wake is when there may be more, if nothing was due any more; zero: only an event
-// can change that. take may complete leases.
+// LeaseRemote gives leases to take for a remote fetcher, as long as pages that it wants are due and take returns true.
+// A Page lease is the fetcher's. Others, which the pages of a host wait for, are for workers. wake is when there may
+// be more, if nothing was due any more; zero: only an event can change that. take may complete leases.
 //
 // With Options.Batches the leases that one call gives of a host are a batch: as many as PerHost says,
 // whatever the delay in force is. The fetcher keeps the delay between their requests. The frontier
@@ -133,8 +132,7 @@ func (r *remoteTurn) restore() {
 	}
 }
 
-// more gives further leases of a host, as many as are wanted of one. It reports whether take
-// returned false.
+// more gives further leases of a host, as many as are wanted of one. It reports whether take returned false.
 func (r *remoteTurn) more(h *host, take func(*Lease) bool) (ended bool) {
 	t := r.f.instant(r.now)
 	defer func() { r.f.gate.inBatch.More = false }()
@@ -228,9 +226,8 @@ type Adopted struct {
 	Delay   time.Duration
 }
 
-// Adopt takes over a lease: its host becomes active, with a request in flight. It has to be called
-// after Restore and before the first lease is given out. False: the host is not known, or a lease
-// of the URL is out.
+// Adopt takes over a lease: its host becomes active, with a request in flight. It has to be called after Restore and
+// before the first lease is given out. False: the host is not known, or a lease of the URL is out.
 func (f *Frontier) Adopt(l Adopted, now time.Time) (id uint64, ok bool) {
 	f.readClock(now)
 	h := f.hosts.get(l.Host)
@@ -287,10 +284,9 @@ func kindOf(head *storage.Head) queue.Kind {
 	return queue.Recrawl
 }
 
-// MayRequest reports whether a request to a host may begin now, besides those of the frontier: none
-// is in flight, and its delay and those of its shared limits are over. at is when its own delay is
-// over; zero: not known. With take, the host, which has this name, is charged as for a request that
-// ends now.
+// MayRequest reports whether a request to a host may begin now, besides those of the frontier: none is in flight, and
+// its delay and those of its shared limits are over. at is when its own delay is over; zero: not known. With take, the
+// host, which has this name, is charged as for a request that ends now.
 func (f *Frontier) MayRequest(id storage.HostID, name string, now time.Time, take bool) (at time.Time, may bool) {
 	f.readClock(now)
 	h, t := f.hosts.get(id), f.instant(now)
@@ -341,4 +337,11 @@ func (f *Frontier) MayRequest(id storage.HostID, name string, now time.Time, tak
 		f.schedule(h, t)
 	}
 	return time.Time{}, true
+}
+
+// Abandon tells the gate that a remote lease, whose end this frontier will not see, ends at an instant at the latest.
+func (f *Frontier) Abandon(id uint64, at time.Time) {
+	if out := f.leases.out[id]; out != nil {
+		f.gate.end(out, &Report{Sent: true, End: at})
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/optouts"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/queues"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/recovery"
 	"github.com/amble-crawler/amble/internal/engine/marks"
 	"github.com/amble-crawler/amble/internal/engine/sweep"
@@ -95,7 +96,7 @@ func checkMarks(s *storage.Store, found func(what string, err error)) {
 	_, err := optouts.Commanded(s)
 	found("opt-outs", err)
 	recovery.Check(s, found)
-	_, err = storedDelay(s)
+	_, err = queues.Delay(s)
 	found("delay", err)
 	if _, err = (&sweep.Source{Store: s}).Unfinished(nil); errors.Is(err, storage.ErrCorrupt) {
 		found("sweeps", err)

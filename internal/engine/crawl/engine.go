@@ -288,7 +288,7 @@ func (e *Engine) Run(ctx context.Context, seeds []Seed) (Summary, error) {
 		return Summary{}, err
 	}
 	e.mailbox.Store(d.mailbox)
-	e.beginLending(c.workers)
+	beginLending(e, c.workers)
 	close(e.ready)
 	err = c.run(ctx, d)
 	after := e.store.Counters()

@@ -55,10 +55,10 @@ type lendings struct {
 type Fetcher = remote.Fetcher
 
 // beginLending lets fetchers have leases: their reports are worked on as a worker does.
-func (e *Engine) beginLending(w *workers) { e.lender.Store(w) }
+func beginLending(e *Engine, w *workers) { e.lender.Store(w) }
 
 // wireLending gives a dispatcher without leases what it needs to lend pages.
-func (e *Engine) wireLending(d *dispatcher, w *workers) {
+func wireLending(e *Engine, d *dispatcher, w *workers) {
 	d.remote = remoteLeases{
 		Book: remote.New(), inactive: &e.inactive, outputLost: w.OutputLost,
 		keys: queueKeys{store: e.store, any: &e.keyIndex.any, changed: make(map[string]string)},
@@ -71,6 +71,13 @@ func (r *remoteLeases) next(paused bool) time.Time {
 		return r.NextDeadline()
 	}
 	return earliest(r.NextDeadline(), r.wake)
+}
+
+// abandon tells the gate of the leases whose ends this process will not see.
+func (r *remoteLeases) abandon(f *frontier.Frontier) {
+	for x := range r.All() {
+		f.Abandon(x.FrontierID, x.Ends)
+	}
 }
 
 // isWanted reports whether somebody waits for leases, or has a report worked on.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/recovery"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/work"
 	"github.com/amble-crawler/amble/internal/engine/marks"
@@ -35,9 +36,10 @@ func (*remoteLeases) Save(func(string, []byte), time.Time) {}
 func (*remoteLeases) next(bool) time.Time                  { return time.Time{} }
 func (*remoteLeases) isWanted() bool                       { return false }
 func (*remoteLeases) refuseAll()                           {}
+func (*remoteLeases) abandon(*frontier.Frontier)           {}
 
-func (*Engine) wireLending(*dispatcher, *workers) {}
-func (*Engine) beginLending(*workers)             {}
+func wireLending(*Engine, *dispatcher, *workers) {}
+func beginLending(*Engine, *workers)             {}
 
 func (*lender) lendPages()                                  {}
 func (*lender) runOut(time.Time)                            {}

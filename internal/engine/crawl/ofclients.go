@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/queues"
 	"github.com/amble-crawler/amble/internal/engine/inspect"
 	"github.com/amble-crawler/amble/internal/engine/marks"
 	"github.com/amble-crawler/amble/internal/web/weburl"
@@ -133,7 +134,7 @@ func (i *keyIndex) ListQueues(ctx context.Context, q QueueQuery) (keys []string,
 // HostsOfQueue returns the hosts whose queue has a key that is not their name, in rising order: those after a name,
 // at most so many. Any goroutine may call it.
 func (i *keyIndex) HostsOfQueue(key, after string, most int) ([]string, error) {
-	return hostsOfQueue(i.database, key, after, most)
+	return queues.HostsOf(i.database, key, after, most)
 }
 
 // ListURLs calls yield for URLs, in the order in which their hosts became known, and of a host in that
@@ -178,7 +179,7 @@ func (v *views) CountURLs(ctx context.Context, q URLQuery) (n uint64, err error)
 	case q.Host == "":
 		return v.store.Counters().URLs, nil
 	}
-	h, err := queueOf(v.store, q.Host)
+	h, err := queues.Of(v.store, q.Host)
 	if errors.Is(err, inspect.ErrUnknown) {
 		return 0, nil
 	}
@@ -212,7 +213,7 @@ func (l *queueList) keyed(ctx context.Context) error {
 			if escaped == last || l.isFull() {
 				continue
 			}
-			h, err := queueOf(l.store, host)
+			h, err := queues.Of(l.store, host)
 			if errors.Is(err, inspect.ErrUnknown) {
 				continue
 			}
@@ -236,7 +237,7 @@ func (l *queueList) isAlone(host string) (bool, error) {
 	if err != nil || len(key) > 0 {
 		return false, err
 	}
-	others, err := hostsOfQueue(l.store, host, "", 1)
+	others, err := queues.HostsOf(l.store, host, "", 1)
 	return len(others) == 0, err
 }
 
@@ -244,7 +245,7 @@ func (l *queueList) isAlone(host string) (bool, error) {
 func (v *views) walkURLs(ctx context.Context, q *URLQuery, f func(*storage.Located) error) error {
 	only, from := storage.NoHost, storage.Position{}
 	if q.Host != "" {
-		h, err := queueOf(v.store, q.Host)
+		h, err := queues.Of(v.store, q.Host)
 		if errors.Is(err, inspect.ErrUnknown) {
 			return nil
 		}
@@ -272,7 +273,7 @@ func (q *QueueQuery) matches(h *storage.Host, now time.Time) (bool, error) {
 		return q.IncludeInactive && h.URLs() > 0, nil
 	}
 	state, err := politeness.DecodeState(h.Politeness)
-	return blockedUntil(&state, now).IsZero(), err
+	return queues.BlockedUntil(&state, now).IsZero(), err
 }
 
 // filter returns a function that reports whether a URL passes the filter.

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/queues"
 	"github.com/amble-crawler/amble/internal/engine/inspect"
 	"github.com/amble-crawler/amble/internal/engine/marks"
 	"github.com/amble-crawler/amble/storage"
@@ -24,11 +25,11 @@ func (l *lendings) SetQueue(ctx context.Context, host string, change func(*Queue
 
 // Queue returns the settings of a host, as they are on disk. The errors are those of SetQueue.
 func (l *lendings) Queue(host string) (QueueSettings, error) {
-	h, err := queueOf(l.store, host)
+	h, err := queues.Of(l.store, host)
 	if err != nil {
 		return QueueSettings{}, err
 	}
-	return queueSettings(l.store, &h, l.o.Now())
+	return queues.Read(l.store, &h, l.o.Now())
 }
 
 // SetDefaultDelay sets the delay of all hosts that have none of their own, in place of the option. It
@@ -87,7 +88,7 @@ func (l *lendings) QueueStats(ctx context.Context, host string) (s QueueStats, e
 		s.Completed = c.URLs - s.Queued
 		return s, err
 	}
-	h, err := queueOf(l.store, host)
+	h, err := queues.Of(l.store, host)
 	if errors.Is(err, inspect.ErrUnknown) {
 		return s, nil
 	}

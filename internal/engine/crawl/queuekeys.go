@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/queues"
 	"github.com/amble-crawler/amble/internal/engine/inspect"
 	"github.com/amble-crawler/amble/internal/engine/marks"
 )
@@ -26,7 +27,7 @@ type keyIndex struct {
 
 // queueKeys are the keys of the queues of hosts with those that are not on disk yet. The dispatcher owns them.
 type queueKeys struct {
-	store   queueStore
+	store   queues.Store
 	any     *atomic.Bool
 	changed map[string]string // by host, what is not on disk yet; empty: it has none
 }
@@ -141,51 +142,28 @@ type setQueue func(host string, change func(*QueueSettings)) error
 
 // inherit reports whether there were settings to take over.
 func (q *queueKeys) inherit(k queueKey, now time.Time, set setQueue) (changed bool, err error) {
-	others, err := hostsOfQueue(q.store, k.key, "", 2)
+	others, err := queues.HostsOf(q.store, k.key, "", 2)
 	if err != nil {
 		return false, err
 	}
 	for _, other := range append(others, k.key) { // the key may be the name of a host
-		h, err := queueOf(q.store, other)
+		h, err := queues.Of(q.store, other)
 		if other == k.host || errors.Is(err, inspect.ErrUnknown) {
 			continue
 		}
 		if err != nil {
 			return false, err
 		}
-		of, err := queueSettings(q.store, &h, now)
+		of, err := queues.Read(q.store, &h, now)
 		if err != nil || of == (QueueSettings{}) {
 			return false, err
 		}
-		if err = set(k.host, of.tighten); errors.Is(err, inspect.ErrUnknown) { // its URLs were refused
+		if err = set(k.host, of.Tighten); errors.Is(err, inspect.ErrUnknown) { // its URLs were refused
 			return false, nil
 		}
 		return err == nil, err
 	}
 	return false, nil
-}
-
-// tighten makes other settings as strict as these.
-func (q *QueueSettings) tighten(other *QueueSettings) {
-	if q.BlockedUntil.After(other.BlockedUntil) {
-		other.BlockedUntil = q.BlockedUntil
-	}
-	if q.Delay != nil && (other.Delay == nil || *q.Delay > *other.Delay) {
-		other.Delay = q.Delay
-	}
-	if q.Limit > 0 && (other.Limit == 0 || q.Limit < other.Limit) {
-		other.Limit = q.Limit
-	}
-}
-
-// hostsOfQueue returns names of the hosts that clients have put into the queue of a key, those after a name.
-func hostsOfQueue(s queueStore, key, after string, most int) ([]string, error) {
-	prefix := marks.OfQueueHost(key, "")
-	names, err := s.MarkNames(prefix, prefix+after, most)
-	for i := range names {
-		names[i] = strings.TrimPrefix(names[i], prefix)
-	}
-	return names, err
 }
 
 // restore finds out whether a host has a key.

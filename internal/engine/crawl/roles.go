@@ -65,7 +65,7 @@ func (e *Engine) newRoles(f *frontier.Frontier, forgiven load.Forgiveness) (*dis
 		toCommit: batches, committed: committed,
 	}}}
 	w := e.newWorkers(m, leases, results, stalls)
-	e.wireLending(d, w)
+	wireLending(e, d, w)
 	c := e.newCommitter()
 	c.batches, c.committed, c.stalls = batches, committed, stalls
 	return d, &roles{

@@ -72,3 +72,39 @@ func (l Live) quota() quota.Limits {
 
 // Change puts the limits of requests and lookups in force that live options have: also if no engine is open.
 func (s *Shared) Change(l Live) { s.quota.Change(l.quota()) }
+
+// Forget has the other engines of the process forget what this one, whose run has ended, has requested:
+// its crawl is deleted, and its fetchers decide everything. Of any other crawl that still counts.
+func (e *Engine) Forget() {
+	if e.gate == nil || !e.o.IgnoreRobots {
+		return
+	}
+	e.gate.Delete(e.o.Now())
+}
+
+// MustReopen reports whether the next process has to open the crawl, because at the end of the run fetchers
+// had leases of it, or hosts had holds that other crawls keep too. It is false if there are no other crawls.
+// It may be called when Run has returned.
+func (e *Engine) MustReopen() bool { return e.gate != nil && e.gate.MustReopen() }
+
+// mayBegin takes note of the requests that were refused and may be admitted now.
+func (g *gathering) mayBegin() {
+	if g.gate == nil {
+		return
+	}
+	for _, host := range g.gate.TakeWoken() {
+		g.f.Admissible(host, g.o.Now())
+	}
+	g.collect()
+}
+
+// leaveGate ends the part of the engine. A fetcher may work on a lease until its deadline.
+func (pm *permits) leaveGate() {
+	if pm.gate == nil {
+		return // no other engine has to know
+	}
+	now := pm.o.Now()
+	reopen := pm.remote.Len() > 0 || pm.f.Holds(now)
+	pm.remote.abandon(pm.f)
+	pm.gate.Leave(reopen, now)
+}
