@@ -9,7 +9,6 @@ import (
 
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
-	"github.com/amble-crawler/amble/internal/engine/node"
 	"github.com/amble-crawler/amble/internal/modules/alarms"
 )
 
@@ -24,7 +23,7 @@ func alarmsModule(notify func(id string, alarm any, ended bool), undelivered fun
 			return nil
 		},
 		collector: func(*config.Config) prometheus.Collector { return w },
-		serve: func(ctx context.Context, k *crawling, _ *node.Node) (context.Context, func(), error) {
+		serve: func(ctx context.Context, k *crawling) (context.Context, func(), error) {
 			w.Log(k.log)
 			return ctx, func() {}, nil
 		}}

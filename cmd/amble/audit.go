@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amble-crawler/amble/internal/console/access"
-	"github.com/amble-crawler/amble/internal/engine/node"
 	"github.com/amble-crawler/amble/internal/modules/audit/auditapi"
 	auditcommand "github.com/amble-crawler/amble/internal/modules/audit/command"
 	"github.com/amble-crawler/amble/internal/modules/identity"
@@ -25,7 +24,7 @@ func auditModule() module {
 		},
 		example: "amble audit                                 " +
 			"did every request keep to robots.txt and the delays in force?",
-		serve: func(ctx context.Context, k *crawling, _ *node.Node) (context.Context, func(), error) {
+		serve: func(ctx context.Context, k *crawling) (context.Context, func(), error) {
 			return ctx, auditcommand.Keep(k.config.DataDir, k.signs, time.Now, k.log), nil
 		}}
 }

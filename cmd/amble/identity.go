@@ -11,7 +11,6 @@ import (
 	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/console/access"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
-	"github.com/amble-crawler/amble/internal/engine/node"
 	"github.com/amble-crawler/amble/internal/modules/audit/receipts"
 	"github.com/amble-crawler/amble/internal/modules/identity/command"
 )
@@ -35,7 +34,7 @@ of sites configure to let this crawler in. docs/IDENTITY.md says how to begin.`,
 		},
 		collector:  p.Collector,
 		operations: p.Register,
-		serve: func(ctx context.Context, k *crawling, _ *node.Node) (context.Context, func(), error) {
+		serve: func(ctx context.Context, k *crawling) (context.Context, func(), error) {
 			stop, err := p.Serve(ctx, k.config, k.log)
 			return ctx, stop, err
 		},

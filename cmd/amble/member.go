@@ -25,7 +25,6 @@ import (
 	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/console/access"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
-	"github.com/amble-crawler/amble/internal/engine/node"
 	"github.com/amble-crawler/amble/internal/service/server"
 	"github.com/amble-crawler/amble/internal/system"
 	"github.com/amble-crawler/amble/internal/system/uptime"
@@ -94,7 +93,7 @@ func (m *member) run(ctx context.Context) (out clustercommand.Outcome, err error
 	}
 	if limit, known := system.Descriptors(); known {
 		warn := func(text string) { m.notice("warning", text) }
-		if err := checkDescriptors(limit, &node.Options{Crawl: options.Crawl}, warn); err != nil {
+		if err := checkDescriptors(limit, &options.Crawl, nil, warn); err != nil {
 			return out, err
 		}
 	}
@@ -136,7 +135,7 @@ func (m *member) run(ctx context.Context) (out clustercommand.Outcome, err error
 	if err != nil {
 		return out, err
 	}
-	_, unserve, err := m.served(ctx, nil)
+	_, unserve, err := m.served(ctx)
 	if err == nil {
 		out, err = m.crawl(ctx)
 		unserve()

@@ -11,7 +11,6 @@ import (
 	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/console/access"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
-	"github.com/amble-crawler/amble/internal/engine/node"
 	"github.com/amble-crawler/amble/internal/service/server"
 )
 
@@ -34,8 +33,10 @@ type module struct {
 	prepare func(context.Context, *crawling) error
 	// run crawls in place of a crawl of this process alone, unless the settings do not ask for that: took is false.
 	run func(command *cobra.Command, k *crawling, badSeeds int) (took bool, err error)
+	// several returns what opens several crawls in place of one; nil: the settings do not ask for that.
+	several func(*crawling) several
 	// serve serves others while the crawl runs. running ends when ctx has ended and they are served; stop ends it.
-	serve func(ctx context.Context, k *crawling, n *node.Node) (running context.Context, stop func(), err error)
+	serve func(ctx context.Context, k *crawling) (running context.Context, stop func(), err error)
 	// closed does what comes when a crawl is over and its data directory is closed; stopped: it is not done.
 	closed func(ctx context.Context, stopped bool) error
 	// collector has metrics; nil: the settings ask for none.
@@ -68,13 +69,13 @@ func (k *crawling) prepared(ctx context.Context) error {
 }
 
 // served starts what serves others while the crawl runs: one after the other, so that the last one ends first.
-func (k *crawling) served(ctx context.Context, n *node.Node) (running context.Context, stop func(), err error) {
+func (k *crawling) served(ctx context.Context) (running context.Context, stop func(), err error) {
 	running, stop = ctx, func() {}
 	for _, m := range k.modules {
 		if m.serve == nil {
 			continue
 		}
-		inner, stopInner, err := m.serve(running, k, n)
+		inner, stopInner, err := m.serve(running, k)
 		if err != nil {
 			stop()
 			return nil, nil, err

@@ -21,7 +21,7 @@ func modules() []module {
 		OfURL:   completeness.OfURL,
 		Formats: []operator.ListFormat{frontierFormat()}, Page: archivedPage,
 	}
-	return append(operatorModules(parts), clusterModule(), fetchersModule(), fetchModule(),
+	return append(operatorModules(parts), planModule(), clusterModule(), fetchersModule(), fetchModule(),
 		alarmsModule(posted.Add, delivery.Trouble(files, posts)), auditModule(), archiveModule(), erasureModule(),
 		demoModule(), identityModule(signs), reportModule(signs), onComplete, results)
 }

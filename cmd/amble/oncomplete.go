@@ -6,7 +6,6 @@ import (
 	"context"
 	"path/filepath"
 
-	"github.com/amble-crawler/amble/internal/engine/node"
 	"github.com/amble-crawler/amble/internal/modules/oncomplete"
 	"github.com/amble-crawler/amble/internal/modules/webhook"
 	"github.com/amble-crawler/amble/internal/output/delivery"
@@ -17,7 +16,7 @@ import (
 func deliveryModule(open func(*crawling) (delivery.Delivery, error)) (module, *delivery.Running) {
 	running := new(delivery.Running)
 	return module{closed: running.End,
-		serve: func(ctx context.Context, k *crawling, _ *node.Node) (context.Context, func(), error) {
+		serve: func(ctx context.Context, k *crawling) (context.Context, func(), error) {
 			d, err := open(k)
 			if err != nil || d == nil {
 				return ctx, func() {}, err

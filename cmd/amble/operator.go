@@ -19,8 +19,7 @@ func operatorModules(parts operator.Parts) (list []module) {
 		example: `amble status                                what is the state of the crawl?
   amble hosts www.example.com                 what is known of a host, and why does it wait?
   amble urls --state failed                   which URLs failed, and why?
-  amble retry --state failed                  request them again
-  amble plan                                  what is recrawled, and how fresh are the copies?`,
+  amble retry --state failed                  request them again`,
 	})
 	for _, makes := range operator.Commands() {
 		list = append(list, module{command: func(settings *access.Settings) *cobra.Command {

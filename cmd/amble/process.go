@@ -6,7 +6,7 @@ import (
 	"runtime/debug"
 
 	"github.com/amble-crawler/amble/internal/console"
-	"github.com/amble-crawler/amble/internal/engine/node"
+	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/service/server"
 	"github.com/amble-crawler/amble/internal/system"
 )
@@ -19,30 +19,26 @@ func abortOnCrash() {
 	system.ForbidDump()
 }
 
-// checkDescriptors compares the limit of open files with the needs of the crawls. It warns if
-// connections will be closed early, lowers the number of crawls that may be open to what there is room
-// for, and fails if workers would have to wait for each other.
-func checkDescriptors(limit int, n *node.Options, warn func(text string)) error {
-	o := &n.Crawl
+// checkDescriptors compares the limit of open files with the needs of the crawls; several is nil if there is one. It
+// warns if connections will be closed early, or fewer crawls may be open than several would open, and fails if
+// workers would have to wait for each other.
+func checkDescriptors(limit int, o *crawl.Options, several several, warn func(text string)) error {
 	least, full := o.Descriptors()
-	most := n.MaxOpen
-	if n.MaxCrawls > 0 {
-		n.MaxOpen = max(min(most, (limit-full)/node.CrawlDescriptors), 1)
-		least, full = least+node.CrawlDescriptors, full+most*node.CrawlDescriptors
+	fewer := ""
+	if several != nil {
+		least, full, fewer = several.descriptors(limit, least, full)
 	}
-	may := fmt.Sprintf("this process may have %d files and connections open, and %d workers", limit, o.Workers)
+	may := fmt.Sprintf("this process may have %d files and connections open", limit)
 	raise := fmt.Sprintf("raise the limit (ulimit -n %d, or LimitNOFILE=%d of a service)", full, full)
 	switch {
 	case limit < least:
-		return console.Exit(console.ExitUsage,
-			fmt.Errorf("%s need %d at least: %s, or lower crawl.workers", may, least, raise))
-	case n.MaxOpen < most:
-		warn(
-			fmt.Sprintf(
-				"this process may have %d files and connections open: %s besides DEFAULT may be open at a time, "+
-					"and not %d; %s", limit, console.Plural(n.MaxOpen, "crawl"), most, raise))
+		return console.Exit(console.ExitUsage, fmt.Errorf("%s, and %d workers need %d at least: %s, or lower "+
+			"crawl.workers", may, o.Workers, least, raise))
+	case fewer != "":
+		warn(may + ": " + fewer + "; " + raise)
 	case limit < full:
-		warn(fmt.Sprintf("%s may take %d: fewer connections are kept between requests; %s", may, full, raise))
+		warn(fmt.Sprintf("%s, and %d workers may take %d: fewer connections are kept between requests; %s", may,
+			o.Workers, full, raise))
 	}
 	return nil
 }

@@ -18,7 +18,6 @@ import (
 	"github.com/amble-crawler/amble/internal/console/access"
 	"github.com/amble-crawler/amble/internal/console/outcome"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
-	"github.com/amble-crawler/amble/internal/engine/node"
 	"github.com/amble-crawler/amble/internal/service/server"
 	"github.com/amble-crawler/amble/internal/system"
 	"github.com/amble-crawler/amble/storage"
@@ -252,27 +251,17 @@ func (k *crawling) notice(kind, text string) {
 	fmt.Fprintf(k.messages, "%s: %s\n", kind, text)
 }
 
-// nodeOptions are the options of the crawls of this process. Only clients of URLFrontier know of more
-// than one.
-func (k *crawling) nodeOptions() (node.Options, error) {
-	options, err := k.crawlOptions()
-	options.KeepSeeds = k.badSeeds > 0
-	o := node.DefaultOptions(options)
-	o.Seeds = k.seeds
-	if k.config.URLFrontier.Listen == "" {
-		o.MaxCrawls = 0
-	}
-	return o, err
-}
-
 // run crawls until everything is done or a signal arrives. Its errors have an exit code.
 func (k *crawling) run(ctx context.Context) (out outcome.Outcome, err error) {
-	options, err := k.nodeOptions()
+	options, err := k.crawlOptions()
 	if err != nil {
 		return out, console.Exit(console.ExitUsage, err)
 	}
+	options.KeepSeeds = k.badSeeds > 0
+	several := k.several()
 	if limit, known := system.Descriptors(); known {
-		if err := checkDescriptors(limit, &options, func(text string) { k.notice("warning", text) }); err != nil {
+		if err := checkDescriptors(limit, &options, several,
+			func(text string) { k.notice("warning", text) }); err != nil {
 			return out, err
 		}
 	}
@@ -283,31 +272,30 @@ func (k *crawling) run(ctx context.Context) (out outcome.Outcome, err error) {
 	if err := k.prepared(ctx); err != nil {
 		return out, err
 	}
-	n, err := node.Open(options, k.log)
+	c, err := k.open(&options, several)
 	if err != nil {
 		return out, access.MakeError(ctx, k.config, err)
 	}
-	defer func() { err = errors.Join(err, n.Close()) }()
-	k.settings.apply, k.settings.changeSeeds = n.Change, n.Default().ChangeSeeds
+	defer func() { err = errors.Join(err, c.Close()) }()
+	k.settings.apply, k.settings.changeSeeds = c.Change, c.Default().ChangeSeeds
 	if k.screen == nil {
 		// On a terminal the signal means that the terminal is gone.
 		defer k.settings.reloadOnHangup(ctx, k.settings.Reload)()
 	}
-	api, err := k.startServer(n, options.MaxCrawls > 0)
+	api, err := k.startServer(c.Default())
 	if err != nil {
 		return out, err
 	}
-	running, unserve, err := k.served(ctx, n)
+	running, unserve, err := k.served(ctx)
 	if err != nil {
 		return out, errors.Join(err, closeServer(api))
 	}
 	started := time.Now()
-	status := n.Default().Status
+	status := c.Default().Status
 	out.Before, out.Again = status(), k.again
 	unwatch := console.Watch(outcome.Progress(status, time.Now, k.log), k.screen)
 	stopping := console.FindSupervisor(os.Getenv, time.Now).Watch(console.VitalOf(status))
-	err = n.Run(running)
-	out.Summary = n.Summary()
+	out.Summary, err = c.Run(running)
 	unserve()
 	stopping()
 	unwatch()
@@ -369,16 +357,13 @@ func (k *crawling) serverOptions() server.Options {
 	}
 }
 
-// startServer starts the API. It is about the DEFAULT crawl; with several, it lists all of them.
-func (k *crawling) startServer(n *node.Node, several bool) (*server.Server, error) {
+// startServer starts the API.
+func (k *crawling) startServer(e *crawl.Engine) (*server.Server, error) {
 	o := k.serverOptions()
 	if o.Listen == "" {
 		return nil, nil
 	}
-	if several {
-		o.Crawls = n
-	}
-	return k.serve(o, n.Default())
+	return k.serve(o, e)
 }
 
 // serve starts the API; c is nil on a node of a cluster.

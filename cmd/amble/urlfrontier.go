@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/amble-crawler/amble/internal/config"
@@ -19,8 +20,10 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/node"
 	"github.com/amble-crawler/amble/internal/modules/operator"
 	"github.com/amble-crawler/amble/internal/modules/urlfrontier"
+	"github.com/amble-crawler/amble/internal/modules/urlfrontier/crawlsapi"
 	"github.com/amble-crawler/amble/internal/modules/urlfrontier/service"
 	"github.com/amble-crawler/amble/internal/rules/seeds"
+	"github.com/amble-crawler/amble/internal/service/server"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -31,9 +34,25 @@ const formatURLFrontier = "urlfrontier"
 // fetchersModule is the service of the URLFrontier protocol for crawlers of others.
 func fetchersModule() module {
 	counted := service.NewMetrics()
+	clients := new(clientCrawls)
 	return module{
-		serve: func(ctx context.Context, k *crawling, n *node.Node) (context.Context, func(), error) {
-			s, err := startService(k, n, counted)
+		several: func(k *crawling) several {
+			if k.config.URLFrontier.Listen == "" {
+				return nil
+			}
+			return clients
+		},
+		operations: func(_ *server.Server, api huma.API) {
+			if clients.node != nil {
+				crawlsapi.Register(clients.node, api)
+			}
+		},
+		serve: func(ctx context.Context, k *crawling) (context.Context, func(), error) {
+			if clients.node == nil {
+				node.TidyUp(k.config.DataDir, k.log)
+				return ctx, func() {}, nil
+			}
+			s, err := startService(k, clients.node, counted)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -115,6 +134,36 @@ func (f *frontierWriter) Write(u *inspect.URL) (err error) {
 	return err
 }
 
+// clientCrawls opens the crawls of clients of URLFrontier.
+type clientCrawls struct {
+	node    *node.Node // nil: they are not open
+	maxOpen int
+}
+
+// descriptors implements several.
+func (c *clientCrawls) descriptors(limit, least, full int) (leastOfAll, fullOfAll int, fewer string) {
+	most := node.MaxOpen
+	c.maxOpen = max(min(most, (limit-full)/node.CrawlDescriptors), 1)
+	if c.maxOpen < most {
+		fewer = fmt.Sprintf("%s besides DEFAULT may be open at a time, and not %d", console.Plural(c.maxOpen, "crawl"),
+			most)
+	}
+	return least + node.CrawlDescriptors, full + most*node.CrawlDescriptors, fewer
+}
+
+// open implements several.
+func (c *clientCrawls) open(o *crawl.Options, seeds []crawl.Seed, log *slog.Logger) (_ crawls, err error) {
+	options := node.DefaultOptions(*o)
+	options.Seeds = seeds
+	if c.maxOpen > 0 {
+		options.MaxOpen = c.maxOpen
+	}
+	if c.node, err = node.Open(options, log); err != nil {
+		return nil, err
+	}
+	return c.node, nil
+}
+
 // nodeCrawls are the crawls of the process for the URLFrontier service.
 type nodeCrawls struct{ node *node.Node }
 
@@ -152,12 +201,9 @@ func nodeError(err error) error {
 	return err
 }
 
-// startService starts the URLFrontier service; nil: there is none.
+// startService starts the URLFrontier service.
 func startService(k *crawling, n *node.Node, counted *service.Metrics) (*service.Service, error) {
 	u := k.config.URLFrontier
-	if u.Listen == "" {
-		return nil, nil
-	}
 	s, err := service.Start(service.Options{
 		Listen: u.Listen, Token: u.Token, TLSCert: u.TLSCert, TLSKey: u.TLSKey, Plaintext: u.Plaintext,
 		Metrics: counted, SetLevel: k.settings.level.Set, Log: k.log, Now: time.Now,
@@ -175,9 +221,6 @@ func startService(k *crawling, n *node.Node, counted *service.Metrics) (*service
 // its clients have sent is committed and acknowledged, and then the context ends. stop closes the
 // service if that has not happened.
 func servedUntil(ctx context.Context, s *service.Service, log *slog.Logger) (running context.Context, stop func()) {
-	if s == nil {
-		return ctx, func() {}
-	}
 	running, end := context.WithCancel(context.WithoutCancel(ctx))
 	closed := make(chan struct{})
 	closing := func() {

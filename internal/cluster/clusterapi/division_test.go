@@ -18,6 +18,7 @@ import (
 	"github.com/amble-crawler/amble/internal/cluster/routes"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/modules/audit/auditapi"
+	"github.com/amble-crawler/amble/internal/modules/plan"
 	"github.com/amble-crawler/amble/internal/rules/optout"
 	"github.com/amble-crawler/amble/internal/service/server"
 	"github.com/amble-crawler/amble/internal/testing/assert"
@@ -127,7 +128,8 @@ func startSole(t *testing.T, n Node) *server.Server {
 	t.Helper()
 	dir := t.TempDir()
 	s, err := server.Start(server.Options{Listen: "127.0.0.1:0", DataDir: dir, Now: time.Now,
-		Division: New(n, dir, time.Now), Settings: settings{}, Operations: []server.Operations{auditapi.Register}}, nil)
+		Division: New(n, dir, time.Now), Settings: settings{},
+		Operations: []server.Operations{auditapi.Register, plan.Register}}, nil)
 	must.Do(t, err)
 	t.Cleanup(func() {
 		assert.NoError(t, s.Close(context.Background()))

@@ -24,6 +24,7 @@ import (
 	"github.com/amble-crawler/amble/internal/cluster/natsconn"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/modules/audit/auditapi"
+	"github.com/amble-crawler/amble/internal/modules/plan"
 	"github.com/amble-crawler/amble/internal/service/server"
 	"github.com/amble-crawler/amble/internal/system/boot"
 	"github.com/amble-crawler/amble/internal/testing/assert"
@@ -269,7 +270,7 @@ func serveAPI(t testing.TB, n *Node, dir string) *server.Server {
 	t.Helper()
 	s := must.Get(server.Start(server.Options{
 		Listen: "127.0.0.1:0", Division: clusterapi.New(n, dir, time.Now), DataDir: dir, Now: time.Now,
-		Metrics: server.NewMetrics("test"), Operations: []server.Operations{auditapi.Register},
+		Metrics: server.NewMetrics("test"), Operations: []server.Operations{auditapi.Register, plan.Register},
 	}, nil))(t)
 	return s
 }

@@ -27,7 +27,6 @@ type Inspector interface {
 	// URLs begins at a position, and returns that of the next URL after the limit; empty: there is none.
 	URLs(ctx context.Context, q inspect.URLQuery, from string, each func(*inspect.URL) error) (next string, err error)
 	URL(context.Context, weburl.URL) (inspect.URLStory, error)
-	RecrawlPlan(ctx context.Context, hosts int) (inspect.RecrawlPlan, error)
 	HostNames(ctx context.Context, begin string, most int) ([]string, error)
 	io.Closer
 }

@@ -20,6 +20,9 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
+// CrawlsDir is the name of the directory with the other crawls of a process that has several, in its data directory.
+const CrawlsDir = "crawls"
+
 // URLStatus is what a client may know of a URL.
 type URLStatus struct {
 	Completed bool
@@ -299,3 +302,78 @@ func (i *keyIndex) keyOf(host string) (string, error) {
 	}
 	return string(key), nil
 }
+
+// Overview is what is said of one of several crawls of a process.
+type Overview struct {
+	ID    string `json:"id"`
+	Open  bool   `json:"open"`            // it is in memory; of others the rest is not known
+	State string `json:"state,omitempty"` // as in the status
+	Tally
+}
+
+// Tally are the numbers of one or several crawls.
+type Tally struct {
+	URLs     map[string]int `json:"urls,omitempty"` // by state, over all runs
+	Hosts    int            `json:"hosts"`          // known; a host counts once in each crawl
+	InFlight int            `json:"in_flight"`
+	Requests uint64         `json:"requests"` // over all runs
+	Bytes    uint64         `json:"bytes"`    // over all runs
+}
+
+// Overview returns the overview of an open crawl, without its id. Any goroutine may call it.
+func (v *views) Overview() Overview {
+	s := v.Status()
+	return Overview{Open: true, State: s.State, Tally: Tally{
+		URLs: s.URLs, Hosts: s.Hosts, InFlight: s.InFlight, Requests: s.Requests, Bytes: s.Bytes,
+	}}
+}
+
+// Add adds the numbers of another crawl.
+func (t *Tally) Add(more *Tally) {
+	for state, n := range more.URLs {
+		if t.URLs == nil {
+			t.URLs = make(map[string]int)
+		}
+		t.URLs[state] += n
+	}
+	t.Hosts += more.Hosts
+	t.InFlight += more.InFlight
+	t.Requests += more.Requests
+	t.Bytes += more.Bytes
+}
+
+// never is longer than a crawl waits for anything.
+const never = 100 * 365 * 24 * time.Hour
+
+// IsIdle reports whether nothing is under way, no fetcher has a lease, and the crawl's own workers will
+// have nothing to fetch. Any goroutine may call it; the errors are those of Drain.
+func (c *commands) IsIdle(ctx context.Context) (idle bool, err error) {
+	err = c.mailbox.Load().call(ctx, func(d *dispatcher) { idle = d.isIdle() })
+	return idle, err
+}
+
+// isIdle is IsIdle.
+func (pm *permits) isIdle() bool {
+	if !pm.isQuiet() || pm.remote.isWanted() {
+		return false
+	}
+	return pm.live.Load().Workers == 0 || pm.plan == nil && pm.f.Finished(pm.o.Now(), never)
+}
+
+// Shared returns what other engines of this process may share with this one, for as long as this one
+// is open.
+func (e *Engine) Shared() *Shared { return e.shared }
+
+// Forget has the other engines of the process forget what this one, whose run has ended, has requested:
+// its crawl is deleted, and its fetchers decide everything. Of any other crawl that still counts.
+func (e *Engine) Forget() {
+	if e.gate == nil || !e.o.IgnoreRobots {
+		return
+	}
+	e.gate.Delete(e.o.Now())
+}
+
+// MustReopen reports whether the next process has to open the crawl, because at the end of the run fetchers
+// had leases of it, or hosts had holds that other crawls keep too. It is false if there are no other crawls.
+// It may be called when Run has returned.
+func (e *Engine) MustReopen() bool { return e.gate != nil && e.gate.MustReopen() }

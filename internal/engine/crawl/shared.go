@@ -61,31 +61,10 @@ func (s *Shared) Close() {
 	s.heap.Stop()
 }
 
-// Shared returns what other engines of this process may share with this one, for as long as this one
-// is open.
-func (e *Engine) Shared() *Shared { return e.shared }
-
 // quota are the limits of requests and lookups.
 func (l Live) quota() quota.Limits {
 	return quota.Limits{Workers: l.Workers, Lookups: l.Resolvers, MaxRate: l.MaxRate}
 }
-
-// Change puts the limits of requests and lookups in force that live options have: also if no engine is open.
-func (s *Shared) Change(l Live) { s.quota.Change(l.quota()) }
-
-// Forget has the other engines of the process forget what this one, whose run has ended, has requested:
-// its crawl is deleted, and its fetchers decide everything. Of any other crawl that still counts.
-func (e *Engine) Forget() {
-	if e.gate == nil || !e.o.IgnoreRobots {
-		return
-	}
-	e.gate.Delete(e.o.Now())
-}
-
-// MustReopen reports whether the next process has to open the crawl, because at the end of the run fetchers
-// had leases of it, or hosts had holds that other crawls keep too. It is false if there are no other crawls.
-// It may be called when Run has returned.
-func (e *Engine) MustReopen() bool { return e.gate != nil && e.gate.MustReopen() }
 
 // mayBegin takes note of the requests that were refused and may be admitted now.
 func (g *gathering) mayBegin() {

@@ -34,3 +34,6 @@ func (v *View) Records() (s Store, set *seeds.Set) {
 	}
 	return v.store, set
 }
+
+// Options returns the options of the view.
+func (v *View) Options() Options { return v.o }

@@ -338,6 +338,12 @@ func (v *View) Host(ctx context.Context, name string) (HostStory, error) {
 	return story, err
 }
 
+// yieldOf returns what the recrawls of a host have brought.
+func yieldOf(h *storage.Host) (recrawl.Yield, error) {
+	site, err := recrawl.DecodeSite(h.Site)
+	return site.Yield(), err
+}
+
 func errorCounts(h *storage.Host) map[string]uint32 {
 	if len(h.Errors) == 0 {
 		return nil

@@ -78,15 +78,14 @@ const LivePage = 500
 // View inspects a store. It may be used by any number of goroutines.
 type View struct{ records }
 
-// records are what a view reads of the store: robots.txt files, lists of URLs, and the plan of recrawls.
+// records are what a view reads of the store: robots.txt files and lists of URLs.
 type records struct {
-	store    Store
-	o        Options
-	maxHosts int // hosts that RecrawlPlan inspects
+	store Store
+	o     Options
 }
 
 // New returns a view of a store.
-func New(s Store, o Options) *View { return &View{records{store: s, o: o, maxHosts: maxInspected}} }
+func New(s Store, o Options) *View { return &View{records{store: s, o: o}} }
 
 // live returns what the running crawl knows of a host; nil if it does not know it.
 func (v *records) live(ctx context.Context, id storage.HostID) (*frontier.View, error) {

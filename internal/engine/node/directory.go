@@ -1,3 +1,5 @@
+//go:build !core
+
 package node
 
 import (
@@ -11,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/system"
 )
 
@@ -30,9 +33,6 @@ func checkID(id string) error {
 	}
 	return nil
 }
-
-// CrawlsDir is the name of the directory with the other crawls, in the data directory of the node.
-const CrawlsDir = "crawls"
 
 // What the names of directories begin with: of crawls with a plain id, of those with any other id, and
 // of those that are being removed.
@@ -88,7 +88,7 @@ type directory struct {
 }
 
 func (d *directory) path(id string) string {
-	return filepath.Join(d.dataDir, CrawlsDir, directoryName(id))
+	return filepath.Join(d.dataDir, crawl.CrawlsDir, directoryName(id))
 }
 
 // has reports whether a crawl exists.
@@ -119,7 +119,7 @@ func (d *directory) ids() (ids []string, err error) {
 }
 
 func (d *directory) entries() ([]os.DirEntry, error) {
-	entries, err := os.ReadDir(filepath.Join(d.dataDir, CrawlsDir))
+	entries, err := os.ReadDir(filepath.Join(d.dataDir, crawl.CrawlsDir))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -128,7 +128,7 @@ func (d *directory) entries() ([]os.DirEntry, error) {
 
 // isUsed reports whether there ever was a crawl besides DEFAULT.
 func (d *directory) isUsed() (bool, error) {
-	_, err := os.Stat(filepath.Join(d.dataDir, CrawlsDir))
+	_, err := os.Stat(filepath.Join(d.dataDir, crawl.CrawlsDir))
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -144,7 +144,7 @@ func (d *directory) create(id string) error {
 	if len(ids) >= d.most {
 		return fmt.Errorf("%w: there are %d crawls", ErrTooMany, len(ids))
 	}
-	parent := filepath.Join(d.dataDir, CrawlsDir)
+	parent := filepath.Join(d.dataDir, crawl.CrawlsDir)
 	if err := os.Mkdir(parent, 0o750); err == nil {
 		err = system.SyncDir(d.dataDir)
 		if err != nil {
@@ -198,7 +198,7 @@ func (d *directory) wasOpen() (open []string, err error) {
 // remove deletes a crawl. Once its directory has another name the crawl is gone, also after a crash; an
 // error behind that is one of tidying up, which the next start repeats.
 func (d *directory) remove(id string) (gone bool, err error) {
-	parent := filepath.Join(d.dataDir, CrawlsDir)
+	parent := filepath.Join(d.dataDir, crawl.CrawlsDir)
 	renamed := filepath.Join(parent, deletedName+rand.Text())
 	if err := os.Rename(d.path(id), renamed); err != nil {
 		return false, err
@@ -214,7 +214,7 @@ func (d *directory) tidyUp() error {
 	entries, err := d.entries()
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), deletedName) {
-			err = errors.Join(err, os.RemoveAll(filepath.Join(d.dataDir, CrawlsDir, e.Name())))
+			err = errors.Join(err, os.RemoveAll(filepath.Join(d.dataDir, crawl.CrawlsDir, e.Name())))
 		}
 	}
 	return err

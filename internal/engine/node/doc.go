@@ -1,3 +1,5 @@
+//go:build !core
+
 // Package node runs the crawls of one process. Each crawl is an engine with a data directory of its
 // own. The DEFAULT crawl has the data directory of the settings and lives as long as the node. Others
 // live in directories below it, one for each crawl id, and are open while somebody uses them.

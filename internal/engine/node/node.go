@@ -1,3 +1,5 @@
+//go:build !core
+
 package node
 
 import (
@@ -32,11 +34,10 @@ type Node struct {
 	over      chan struct{} // closed when Run takes no more users
 	driving   sync.WaitGroup
 
-	mu      sync.Mutex
-	ctx     context.Context // of the crawls; nil: Run has not begun
-	live    crawl.Live      // options of crawls that are opened
-	crawls  map[string]*openCrawl
-	summary crawl.Summary // of DEFAULT
+	mu     sync.Mutex
+	ctx    context.Context // of the crawls; nil: Run has not begun
+	live   crawl.Live      // options of crawls that are opened
+	crawls map[string]*openCrawl
 }
 
 // Open opens the DEFAULT crawl, and removes what deletions of crawls have left. The errors are those
@@ -61,19 +62,25 @@ func Open(o Options, log *slog.Logger) (*Node, error) {
 		reopened: make(chan struct{}), over: make(chan struct{}),
 		live: o.Crawl.Live(), crawls: make(map[string]*openCrawl),
 	}
-	if err := n.directory.tidyUp(); err != nil {
+	TidyUp(o.Crawl.DataDir, log)
+	return n, nil
+}
+
+// TidyUp removes what deletions of crawls have left in the data directory of a crawl that is open.
+func TidyUp(dataDir string, log *slog.Logger) {
+	d := directory{dataDir: dataDir}
+	if err := d.tidyUp(); err != nil {
 		log.Warn("a deleted crawl could not be removed from the disk; the next start tries again", "error", err)
 	}
-	return n, nil
 }
 
 // Default returns the engine of the DEFAULT crawl. It is open until Close.
 func (n *Node) Default() *crawl.Engine { return n.main }
 
 // Run runs the DEFAULT crawl, and others while they are open. It returns when the DEFAULT crawl is
-// done, was stopped or failed, or ctx has ended, and no crawl runs any more. The error is that of the
-// DEFAULT crawl. It may be called once.
-func (n *Node) Run(ctx context.Context) error {
+// done, was stopped or failed, or ctx has ended, and no crawl runs any more. Summary and error are those
+// of the DEFAULT crawl. It may be called once.
+func (n *Node) Run(ctx context.Context) (crawl.Summary, error) {
 	running, end := context.WithCancel(ctx)
 	defer end()
 	n.mu.Lock()
@@ -95,14 +102,13 @@ func (n *Node) Run(ctx context.Context) error {
 	end()
 	close(n.over)
 	n.mu.Lock()
-	n.summary = summary
 	open := n.open()
 	n.mu.Unlock()
 	own.Wait()
 	for _, c := range open {
 		<-c.ended
 	}
-	return err
+	return summary, err
 }
 
 // Close closes all crawls. Run must have returned, or not been called. It waits for those who still
@@ -110,13 +116,6 @@ func (n *Node) Run(ctx context.Context) error {
 func (n *Node) Close() error {
 	n.driving.Wait()
 	return n.main.Close()
-}
-
-// Summary returns what Run came to, for the DEFAULT crawl.
-func (n *Node) Summary() crawl.Summary {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.summary
 }
 
 // open returns the crawls that are open. The caller has the lock.

@@ -63,7 +63,8 @@ func start(t testing.TB, o Options) running {
 	ctx, cancel := context.WithCancel(context.Background())
 	var over sync.WaitGroup
 	over.Go(func() {
-		assert.NoError(t, n.Run(ctx))
+		_, err := n.Run(ctx)
+		assert.NoError(t, err)
 	})
 	stop := sync.OnceFunc(func() {
 		cancel()
@@ -178,7 +179,7 @@ func TestUse(t *testing.T) {
 		}
 		n = start(t, o)
 	}
-	entries, err := os.ReadDir(filepath.Join(o.Crawl.DataDir, CrawlsDir))
+	entries, err := os.ReadDir(filepath.Join(o.Crawl.DataDir, crawl.CrawlsDir))
 	assert.True(t, err == nil && len(entries) == 2, "%v, %v", entries, err)
 }
 
@@ -284,7 +285,7 @@ func TestDeleteDamaged(t *testing.T) {
 	n := start(t, o)
 	n.add(t, "a", "https://a.test/")
 	n.stop()
-	dir := filepath.Join(o.Crawl.DataDir, CrawlsDir, "c-a")
+	dir := filepath.Join(o.Crawl.DataDir, crawl.CrawlsDir, "c-a")
 	must.Do(t, os.WriteFile(filepath.Join(dir, storage.FileName), []byte(strings.Repeat("x", 20_000)),
 		0o600))
 	n = start(t, o)
@@ -306,7 +307,7 @@ func TestDeleteIsResumed(t *testing.T) {
 	n := start(t, o)
 	n.add(t, "a", "https://a.test/")
 	n.stop()
-	parent := filepath.Join(o.Crawl.DataDir, CrawlsDir)
+	parent := filepath.Join(o.Crawl.DataDir, crawl.CrawlsDir)
 	must.Do(t, os.Rename(filepath.Join(parent, "c-a"), filepath.Join(parent, deletedName+"1")))
 	n = start(t, o)
 	assert.Slice(t, n.ids(t), []string{Default}, "the crawls")

@@ -1,3 +1,5 @@
+//go:build !core
+
 package node
 
 import (
@@ -23,12 +25,15 @@ type Options struct {
 	MaxCrawls, MaxOpen int
 }
 
+// MaxOpen is how many crawls besides DEFAULT may be open at a time by default.
+const MaxOpen = 200
+
 // CrawlDescriptors is how many files an open crawl besides DEFAULT has open, at most.
 const CrawlDescriptors = 10
 
 // DefaultOptions returns the options of a node, with those of its crawls.
 func DefaultOptions(o crawl.Options) Options {
-	return Options{Crawl: o, Idle: 10 * time.Minute, MaxCrawls: 10_000, MaxOpen: 200}
+	return Options{Crawl: o, Idle: 10 * time.Minute, MaxCrawls: 10_000, MaxOpen: MaxOpen}
 }
 
 // Validate says what is wrong with the options, except for those of the crawl.

@@ -57,7 +57,7 @@ type LineReader interface {
 // Commands returns the makers of the commands.
 func Commands() []func(*Program) *cobra.Command {
 	return []func(*Program) *cobra.Command{
-		newStatusCommand, newHostsCommand, newURLsCommand, newPlanCommand, newImportCommand, newRetryCommand,
+		newStatusCommand, newHostsCommand, newURLsCommand, newImportCommand, newRetryCommand,
 		newDropCommand, newControlCommand, newOptOutCommand, newSeedCommand, newExportCommand, newRobotsCommand,
 		newExtractCommand, newDBCommand, newDataCommand,
 	}

@@ -1,3 +1,5 @@
+//go:build !core
+
 package recrawl
 
 import "math"
@@ -32,3 +34,6 @@ func (p *Plan) Forecast(budget float64) Forecast {
 
 // Planned returns the number of pages that the index plans, and of those of plain policies.
 func (p *Plan) Planned() (indexed, plain int) { return int(p.census.pages), int(p.census.plain) }
+
+// Yield returns what the recrawls of the plan have brought.
+func (p *Plan) Yield() Yield { return p.yield }

@@ -218,9 +218,6 @@ func (p *Plan) countYield(v *Visit, s *Site, gone bool) {
 	s.yield.count(v, gone)
 }
 
-// Yield returns what the recrawls of the plan have brought.
-func (p *Plan) Yield() Yield { return p.yield }
-
 func (p *Plan) count(v *Visit, s *Site, h History) {
 	p.census.add(h, ImportanceOf(v.Priority, v.Depth))
 	s.add(h)

@@ -52,7 +52,7 @@ func (s *Server) registerAPI(mux *http.ServeMux) error {
 	api.OpenAPI().Components.Schemas.RegisterTypeAlias(reflect.TypeFor[inspect.Counts](),
 		reflect.TypeFor[map[string]uint32]())
 	for _, register := range append([]Operations{statusAPI, controlAPI, historyAPI, eventsAPI, hostsAPI, urlsAPI,
-		robotsAPI, exportAPI, backupAPI, planAPI, optOutAPI, seedsAPI, leasesAPI}, s.o.Operations...) {
+		robotsAPI, exportAPI, backupAPI, optOutAPI, seedsAPI, leasesAPI}, s.o.Operations...) {
 		register(s, api)
 	}
 	if s.o.Settings != nil {
@@ -61,9 +61,6 @@ func (s *Server) registerAPI(mux *http.ServeMux) error {
 	if s.o.Division != nil {
 		s.o.Division.Register(api)
 		describePositions(api.OpenAPI())
-	}
-	if s.o.Crawls != nil {
-		crawlsAPI(s, api)
 	}
 	describeNulls(api.OpenAPI())
 	described, err := json.Marshal(api.OpenAPI())

@@ -93,7 +93,7 @@ func (c *Client) hostPage(ctx context.Context, q inspect.HostQuery, limit int) (
 	set(v, "under", q.Under)
 	set(v, "contains", q.Contains)
 	set(v, "after", q.After)
-	return page, c.object(ctx, "/api/v1/hosts", v, &page)
+	return page, c.Object(ctx, "/api/v1/hosts", v, &page)
 }
 
 // HostNames is [inspect.View.HostNames] of the running crawl.
@@ -101,7 +101,7 @@ func (c *Client) HostNames(ctx context.Context, begin string, most int) (names [
 	var page inspect.HostPage
 	v := url.Values{"limit": {strconv.Itoa(min(most, maxPage))}, "sort": {"name"}}
 	set(v, "contains", begin)
-	err = c.object(ctx, "/api/v1/hosts", v, &page)
+	err = c.Object(ctx, "/api/v1/hosts", v, &page)
 	for i := range page.Hosts {
 		if name := page.Hosts[i].Host; strings.HasPrefix(name, begin) {
 			names = append(names, name)
@@ -125,17 +125,7 @@ func (c *Client) hostsFound(ctx context.Context, q inspect.HostQuery, each func(
 
 // Host is [inspect.View.Host] of the running crawl.
 func (c *Client) Host(ctx context.Context, name string) (story inspect.HostStory, err error) {
-	return story, c.object(ctx, "/api/v1/hosts/"+url.PathEscape(name), nil, &story)
-}
-
-// RecrawlPlan is [inspect.View.RecrawlPlan] of the running crawl.
-func (c *Client) RecrawlPlan(ctx context.Context, hosts int) (plan inspect.RecrawlPlan, err error) {
-	var all planOfAll
-	err = c.object(ctx, "/api/v1/plan", url.Values{"hosts": {strconv.Itoa(hosts)}}, &all)
-	if err == nil && all.Incomplete != nil {
-		err = all.Incomplete
-	}
-	return all.RecrawlPlan, err
+	return story, c.Object(ctx, "/api/v1/hosts/"+url.PathEscape(name), nil, &story)
 }
 
 // URLs is [inspect.View.URLs] of the running crawl, from a position that an earlier call returned.
@@ -162,7 +152,7 @@ func (c *Client) URLs(ctx context.Context, q inspect.URLQuery, from string, each
 
 // URL is [inspect.View.URL] of the running crawl.
 func (c *Client) URL(ctx context.Context, u weburl.URL) (story inspect.URLStory, err error) {
-	return story, c.object(ctx, "/api/v1/url", url.Values{"url": {u.String()}}, &story)
+	return story, c.Object(ctx, "/api/v1/url", url.Values{"url": {u.String()}}, &story)
 }
 
 // Backup is [crawl.Engine.Backup] of the running crawl.
@@ -286,7 +276,8 @@ func Lines[T any](response *http.Response, each func(*T) error, broken func(erro
 	}
 }
 
-func (c *Client) object(ctx context.Context, path string, v url.Values, to any) error {
+// Object reads an object of the API. path is that of the API, from its root.
+func (c *Client) Object(ctx context.Context, path string, v url.Values, to any) error {
 	response, err := c.send(ctx, http.MethodGet, path, v, nil)
 	if err != nil {
 		return err

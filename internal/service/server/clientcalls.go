@@ -50,7 +50,7 @@ func (c *Client) RemoveOptOut(ctx context.Context, scope optout.Scope, value str
 // OptOuts is [crawl.Engine.OptOuts] of the running crawl.
 func (c *Client) OptOuts(ctx context.Context) ([]crawl.OptOut, error) {
 	var list optOutList
-	err := c.object(ctx, BasePath+"/optouts", nil, &list)
+	err := c.Object(ctx, BasePath+"/optouts", nil, &list)
 	if err == nil && list.OptOuts == nil {
 		err = errors.New("the running crawl has no list of opt-outs")
 	}

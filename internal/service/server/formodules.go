@@ -43,7 +43,7 @@ func (s *Server) OptOuts(request context.Context) ([]crawl.OptOut, error) {
 	if c := s.crawl(request); c != nil {
 		return c.OptOuts()
 	}
-	all, err := askAll[optOutList](request, s.o.Division, AnswerTimeout, Read("/optouts", nil))
+	all, err := AskAll[optOutList](request, s.o.Division, AnswerTimeout, Read("/optouts", nil))
 	return all.OptOuts, err
 }
 

@@ -193,24 +193,6 @@ func robotsAPI(s *Server, api huma.API) {
 	})
 }
 
-// planQuery has the parameters of the recrawl plan.
-type planQuery struct {
-	Hosts int `query:"hosts" minimum:"0" maximum:"1000" default:"20" doc:"how many of the hosts with the most pages are listed"`
-}
-
-func planAPI(s *Server, api huma.API) {
-	Handle(api, Operation("GET", "/plan", "plan-show", "What will be recrawled, and how fresh the copies are"),
-		func(ctx context.Context, q *planQuery) (*Object[planOfAll], error) {
-			if d := s.divided(ctx); d != nil {
-				all, err := askAll[planOfAll](ctx, d, 2*AnswerTimeout, asked(ctx))
-				all.Largest = all.Largest[:min(len(all.Largest), q.Hosts)]
-				return answer(all, err)
-			}
-			plan, err := s.crawl(ctx).View().RecrawlPlan(ctx, q.Hosts)
-			return answer(planOfAll{RecrawlPlan: plan}, err)
-		})
-}
-
 // Trailers of streams.
 const (
 	trailerMatching = "Amble-Matching" // matching hosts

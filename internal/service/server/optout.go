@@ -38,10 +38,11 @@ type optOutList struct {
 	known      map[[2]string]bool // scopes and values, while lists are added up
 }
 
-func (l *optOutList) begin() { l.OptOuts, l.known = []crawl.OptOut{}, make(map[[2]string]bool) }
+// Begin implements Merged.
+func (l *optOutList) Begin() { l.OptOuts, l.known = []crawl.OptOut{}, make(map[[2]string]bool) }
 
-// add adds those of another shard. All have the same, unless a command has not reached one.
-func (l *optOutList) add(more *optOutList) {
+// Add implements Merged. All shards have the same, unless a command has not reached one.
+func (l *optOutList) Add(more *optOutList) {
 	for _, o := range more.OptOuts {
 		if key := [2]string{string(o.Scope), o.Value}; !l.known[key] {
 			l.known[key] = true
@@ -50,7 +51,8 @@ func (l *optOutList) add(more *optOutList) {
 	}
 }
 
-func (l *optOutList) lacks(m *Incomplete) { l.Incomplete = m }
+// Lacks implements Merged.
+func (l *optOutList) Lacks(m *Incomplete) { l.Incomplete = m }
 
 // optOutDone is an opt-out after a command.
 type optOutDone struct {

@@ -86,7 +86,6 @@ type Options struct {
 	Pprof       bool             // serve /debug/pprof/, to clients that may do everything
 	Metrics     *Metrics         // nil: there is no /metrics
 	Settings    Settings         // nil: they can be neither read nor changed
-	Crawls      Crawls           // of a process with several; nil: there is one
 	Division    Division         // that this process has shards of; nil: it has one crawl, or several
 	Operations  []Operations     // of modules
 	Watches     []Watching       // of modules; called every second

@@ -55,30 +55,30 @@ func hostOfURL[I any](urlOf func(*I) string) func(*I) (string, error) {
 	}
 }
 
-// merged is an answer that others of its kind can be added to.
-type merged[T any] interface {
+// Merged is an answer that others of its kind can be added to.
+type Merged[T any] interface {
 	*T
-	// begin makes the zero value the answer of no shard.
-	begin()
-	// add adds the answer of the next shard.
-	add(*T)
-	// lacks says what is missing.
-	lacks(*Incomplete)
+	// Begin makes the zero value the answer of no shard.
+	Begin()
+	// Add adds the answer of the next shard.
+	Add(*T)
+	// Lacks says what is missing.
+	Lacks(*Incomplete)
 }
 
 // ofAll adds up the answers of all shards, in the order of the shards.
-func ofAll[I, T any, M merged[T]](s *Server, limit time.Duration, f handler[I, Object[T]]) handler[I, Object[T]] {
+func ofAll[I, T any, M Merged[T]](s *Server, limit time.Duration, f handler[I, Object[T]]) handler[I, Object[T]] {
 	return func(ctx context.Context, in *I) (*Object[T], error) {
 		d := s.divided(ctx)
 		if d == nil {
 			return f(ctx, in)
 		}
-		return answer(askAll[T, M](ctx, d, limit, asked(ctx)))
+		return answer(AskAll[T, M](ctx, d, limit, asked(ctx)))
 	}
 }
 
-// askAll sends the same request to all shards, and adds up the answers.
-func askAll[T any, M merged[T]](ctx context.Context, d Division, limit time.Duration, r *Request) (sum T, err error) {
+// AskAll sends the same request to all shards, and adds up the answers.
+func AskAll[T any, M Merged[T]](ctx context.Context, d Division, limit time.Duration, r *Request) (sum T, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	parts, failed, wrong := Gather(ctx, allShards(d), func(ctx context.Context, shard int) (T, error) {
@@ -88,13 +88,13 @@ func askAll[T any, M merged[T]](ctx context.Context, d Division, limit time.Dura
 }
 
 // sumOf adds up answers in the order of their shards.
-func sumOf[T any, M merged[T]](parts map[int]T, lacking *Incomplete) (sum T) {
-	M(&sum).begin()
+func sumOf[T any, M Merged[T]](parts map[int]T, lacking *Incomplete) (sum T) {
+	M(&sum).Begin()
 	for _, shard := range SortedKeys(parts) {
 		part := parts[shard]
-		M(&sum).add(&part)
+		M(&sum).Add(&part)
 	}
-	M(&sum).lacks(lacking)
+	M(&sum).Lacks(lacking)
 	return sum
 }
 

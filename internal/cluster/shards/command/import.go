@@ -18,7 +18,6 @@ import (
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
-	"github.com/amble-crawler/amble/internal/engine/node"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -94,7 +93,7 @@ func canMove(dir string) error {
 	if _, err := os.Stat(filepath.Join(dir, storage.FileName)); errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("there is no database in %s: name the data_dir of a crawl", dir)
 	}
-	several, err := os.ReadDir(filepath.Join(dir, node.CrawlsDir))
+	several, err := os.ReadDir(filepath.Join(dir, crawl.CrawlsDir))
 	if err == nil && len(several) > 0 {
 		return fmt.Errorf("%s has several crawls, and a cluster has one: delete the others with DeleteCrawl first", dir)
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/console/access"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
-	"github.com/amble-crawler/amble/internal/engine/node"
 	"github.com/amble-crawler/amble/internal/modules/fetchurl"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
@@ -206,6 +205,6 @@ func (f *flags) openCrawl(ctx context.Context, messages io.Writer, c *config.Con
 
 // hasCrawls reports whether the process before had several crawls.
 func hasCrawls(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, node.CrawlsDir))
+	_, err := os.Stat(filepath.Join(dir, crawl.CrawlsDir))
 	return err == nil
 }

@@ -70,7 +70,8 @@ func startNode(t testing.TB, dir string, change func(*crawl.Options)) (crawls Cr
 	ctx, cancel := context.WithCancel(context.Background())
 	var over sync.WaitGroup
 	over.Go(func() {
-		assert.NoError(t, n.Run(ctx))
+		_, err := n.Run(ctx)
+		assert.NoError(t, err)
 	})
 	stop = sync.OnceFunc(func() {
 		cancel()

@@ -1,4 +1,4 @@
-package inspect
+package plan
 
 import (
 	"fmt"
@@ -7,13 +7,39 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/engine/inspect"
+	"github.com/amble-crawler/amble/internal/engine/marks"
 	"github.com/amble-crawler/amble/internal/rules/recrawl"
 	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/web/weburl"
+	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
 )
+
+// now is when the tests look.
+var now = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
+
+func testOptions() inspect.Options {
+	return inspect.Options{
+		Politeness: func(string) *politeness.Options { o := politeness.DefaultOptions(); return &o },
+		Now:        func() time.Time { return now },
+	}
+}
+
+func commit(t *testing.T, s *storage.Store, b storage.Batch) {
+	t.Helper()
+	must.Get(s.Commit(&b))(t)
+}
+
+func found(t *testing.T, s *storage.Store, texts ...string) (all []storage.Found) {
+	for _, text := range texts {
+		u := testkit.Parse(t, text)
+		all = append(all, storage.Found{URL: u, Fingerprint: s.Fingerprint(u), At: now.Add(-time.Hour)})
+	}
+	return all
+}
 
 // TestRecrawlPlan compares what is foretold with what a full count of the pages gives.
 func TestRecrawlPlan(t *testing.T) {
@@ -60,16 +86,16 @@ func TestRecrawlPlan(t *testing.T) {
 			}
 		}
 		encoded, _ := plan.AppendBinary(nil)
-		b.Marks = map[string][]byte{"plan": encoded}
+		b.Marks = map[string][]byte{marks.Plan: encoded}
 		commit(t, s, b)
 	}
 	commit(t, s, storage.Batch{Done: []storage.Done{{Host: 3,
 		Outcome: storage.Outcome{State: storage.Fetched, At: now}}}})
 
 	options := testOptions()
-	assert.Fails(New(s, options).RecrawlPlan(t.Context(), 10))(t, ErrQuery, "without recrawls")
+	assert.Fails(Of(t.Context(), inspect.New(s, options), 10))(t, inspect.ErrQuery, "without recrawls")
 	options.Recrawl = &o
-	r := must.Get(New(s, options).RecrawlPlan(t.Context(), 10))(t)
+	r := must.Get(Of(t.Context(), inspect.New(s, options), 10))(t)
 	assert.True(t, r.Pages == 61 && r.Hosts == 2 && r.Unplanned == 1 && r.Plain == 0 && r.Budget == 50, "%+v", r)
 	assert.AtMost(t, math.Abs(r.Visits-50), 1, "the plan has", r.Visits, "visits a day, the budget is 50")
 	last := 0.0
@@ -112,9 +138,8 @@ func TestRecrawlPlanOfManyHosts(t *testing.T) {
 	o := testOptions()
 	o.Recrawl = new(recrawl.Options)
 	*o.Recrawl = recrawl.DefaultOptions()
-	v := New(s, o)
-	v.maxHosts = sampled
-	r, err := v.RecrawlPlan(t.Context(), 10)
+	f := forecaster{s, o, sampled}
+	r, err := f.recrawlPlan(t.Context(), 10)
 	must.Do(t, err)
 	near := func(got, want int) bool { return math.Abs(float64(got)/float64(want)-1) < 0.01 }
 	assert.True(t, r.Known == hosts && r.Inspected == sampled && near(r.Hosts, hosts*3/4) && near(r.Overdue, hosts/4) &&
@@ -123,7 +148,7 @@ func TestRecrawlPlanOfManyHosts(t *testing.T) {
 		r.Inspected, r.Hosts, r.Overdue, len(r.Largest))
 	seen := map[storage.HostID]bool{}
 	last := storage.NoHost
-	err = v.someHosts(t.Context(), &RecrawlPlan{}, func(h *storage.Host) error {
+	err = f.someHosts(t.Context(), &RecrawlPlan{}, func(h *storage.Host) error {
 		seen[h.ID], last = true, h.ID
 		return nil
 	})
@@ -151,11 +176,11 @@ func BenchmarkRecrawlPlan(b *testing.B) {
 			planPages(b, s, o, size.hosts, size.pages)
 			options := testOptions()
 			options.Recrawl = &o
-			view := New(s, options)
+			view := inspect.New(s, options)
 			before := heapBytes()
 			b.ReportAllocs()
 			for b.Loop() {
-				p, err := view.RecrawlPlan(b.Context(), 20)
+				p, err := Of(b.Context(), view, 20)
 				if err != nil || p.Pages != size.hosts*size.pages || len(p.Largest) != 20 ||
 					len(p.Next) != nextRecrawls {
 					b.Fatalf("%+v, %v", p, err)
@@ -191,7 +216,7 @@ func planPages(b *testing.B, s *storage.Store, o recrawl.Options, hosts, pages i
 			continue
 		}
 		encoded, _ := plan.AppendBinary(nil)
-		batch.Marks = map[string][]byte{markPlan: encoded}
+		batch.Marks = map[string][]byte{marks.Plan: encoded}
 		must.Get(s.Commit(&batch))(b)
 		batch = storage.Batch{}
 	}

@@ -1,9 +1,11 @@
 //go:build !core
 
-package operator
+// Package command is amble plan.
+package command
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -13,10 +15,12 @@ import (
 
 	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/console/access"
-	"github.com/amble-crawler/amble/internal/engine/inspect"
+	"github.com/amble-crawler/amble/internal/modules/plan"
+	"github.com/amble-crawler/amble/internal/service/server"
 )
 
-func newPlanCommand(settings *Program) *cobra.Command {
+// New returns the command.
+func New(settings *access.Settings) *cobra.Command {
 	var p console.Printer
 	var hosts int
 	command := &cobra.Command{
@@ -33,16 +37,16 @@ settings. 3: another process has the database and no API answers.`,
   amble plan --hosts 100 --json`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			if hosts < 0 || hosts > inspect.MaxPlanHosts {
-				return console.Usagef("--hosts is %d, want 0 to %d", hosts, inspect.MaxPlanHosts)
+			if hosts < 0 || hosts > plan.MaxHosts {
+				return console.Usagef("--hosts is %d, want 0 to %d", hosts, plan.MaxHosts)
 			}
 			return settings.Inspect(command.Context(), func(i access.Inspector) error {
-				plan, err := i.RecrawlPlan(command.Context(), hosts)
+				r, err := forecast(command.Context(), i, hosts)
 				if err != nil {
 					return err
 				}
 				w := bufio.NewWriter(command.OutOrStdout())
-				err = p.Object(w, plan, func(w io.Writer) error { return printPlan(w, &plan) })
+				err = p.Object(w, r, func(w io.Writer) error { return printPlan(w, &r) })
 				return errors.Join(err, w.Flush())
 			})
 		},
@@ -52,7 +56,15 @@ settings. 3: another process has the database and no API answers.`,
 	return command
 }
 
-func printPlan(w io.Writer, p *inspect.RecrawlPlan) error {
+// forecast returns the plan of the running crawl, or of its database.
+func forecast(ctx context.Context, i access.Inspector, hosts int) (plan.RecrawlPlan, error) {
+	if view, stored := i.(plan.View); stored {
+		return plan.Of(ctx, view, hosts)
+	}
+	return plan.Running(ctx, i.(*server.Client), hosts)
+}
+
+func printPlan(w io.Writer, p *plan.RecrawlPlan) error {
 	fmt.Fprintf(w, "%s of %s are recrawled, %s a day", console.Plural(p.Pages, "page"), console.Plural(p.Hosts, "host"),
 		console.Grouped(int(p.Visits+0.5)))
 	if p.Budget > 0 {
@@ -78,7 +90,7 @@ func printPlan(w io.Writer, p *inspect.RecrawlPlan) error {
 		fmt.Fprintf(w, "%s with pages that are not in the plan: the next run adds them, unless a rule says never.\n",
 			console.Plural(p.Unplanned, "host"))
 	}
-	for _, part := range []func(io.Writer, *inspect.RecrawlPlan) error{printBudgets, printPlanHosts, printNext} {
+	for _, part := range []func(io.Writer, *plan.RecrawlPlan) error{printBudgets, printPlanHosts, printNext} {
 		if err := part(w, p); err != nil {
 			return err
 		}
@@ -86,7 +98,7 @@ func printPlan(w io.Writer, p *inspect.RecrawlPlan) error {
 	return nil
 }
 
-func printBudgets(w io.Writer, p *inspect.RecrawlPlan) error {
+func printBudgets(w io.Writer, p *plan.RecrawlPlan) error {
 	if len(p.Budgets) == 0 || p.Freshness == nil {
 		return nil
 	}
@@ -105,7 +117,7 @@ func printBudgets(w io.Writer, p *inspect.RecrawlPlan) error {
 	return t.Flush()
 }
 
-func printPlanHosts(w io.Writer, p *inspect.RecrawlPlan) error {
+func printPlanHosts(w io.Writer, p *plan.RecrawlPlan) error {
 	if len(p.Largest) == 0 {
 		return nil
 	}
@@ -120,7 +132,7 @@ func printPlanHosts(w io.Writer, p *inspect.RecrawlPlan) error {
 	return t.Flush()
 }
 
-func printNext(w io.Writer, p *inspect.RecrawlPlan) error {
+func printNext(w io.Writer, p *plan.RecrawlPlan) error {
 	if len(p.Next) == 0 {
 		return nil
 	}

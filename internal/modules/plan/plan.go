@@ -1,4 +1,8 @@
-package inspect
+//go:build !core
+
+// Package plan forecasts the recrawls of a crawl: amble plan, and the operation of the API behind it.
+// docs/FRESHNESS.md describes it.
+package plan
 
 import (
 	"cmp"
@@ -8,7 +12,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/engine/inspect"
+	"github.com/amble-crawler/amble/internal/engine/marks"
 	"github.com/amble-crawler/amble/internal/rules/recrawl"
+	"github.com/amble-crawler/amble/internal/rules/seeds"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -73,35 +80,50 @@ type Recrawl struct {
 
 // Bounds of a RecrawlPlan.
 const (
-	MaxPlanHosts = 1000 // largest hosts
+	MaxHosts     = 1000 // largest hosts
 	sampleSize   = 64   // pages of a host that are inspected
 	nextRecrawls = 20
 	maxInspected = 1 << 16 // hosts; of more hosts an even sample is inspected
 	stretch      = 256     // hosts that are read together; maxInspected is a multiple of it
 )
 
-// markPlan is the name of the mark of the plan.
-const markPlan = "plan"
-
 // factors are the budgets that are compared with the one in force.
 var factors = [...]float64{0.25, 0.5, 1, 2, 4, 8}
 
-// RecrawlPlan forecasts the recrawls of the crawl, with at most so many of its largest hosts. It
-// inspects at most 65,536 hosts, evenly spread over all, and a sample of the pages of those it
-// lists; the rest comes from sums that the crawl keeps. So its time and memory are bounded for any
-// number of hosts and pages. It returns ErrQuery if the settings recrawl no page.
-func (v *records) RecrawlPlan(ctx context.Context, hosts int) (RecrawlPlan, error) {
-	if v.o.Recrawl == nil {
+// View is the part of an [inspect.View] that is read.
+type View interface {
+	Records() (inspect.Store, *seeds.Set)
+	Options() inspect.Options
+}
+
+// forecaster makes a RecrawlPlan.
+type forecaster struct {
+	store    inspect.Store
+	o        inspect.Options
+	maxHosts int // hosts that are inspected
+}
+
+// Of forecasts the recrawls of a crawl, with at most so many of its largest hosts. It inspects at most 65,536 hosts,
+// evenly spread over all, and a sample of the pages of those it lists; the rest comes from sums that the crawl keeps.
+// So its time and memory are bounded for any number of hosts and pages. It returns inspect.ErrQuery if the settings
+// recrawl no page.
+func Of(ctx context.Context, v View, hosts int) (RecrawlPlan, error) {
+	store, _ := v.Records()
+	return (&forecaster{store, v.Options(), maxInspected}).recrawlPlan(ctx, hosts)
+}
+
+func (fc *forecaster) recrawlPlan(ctx context.Context, hosts int) (RecrawlPlan, error) {
+	if fc.o.Recrawl == nil {
 		return RecrawlPlan{}, fmt.Errorf("%w: no page is recrawled, because crawl.exit_when_done is true or "+
-			"recrawl.policy is never", ErrQuery)
+			"recrawl.policy is never", inspect.ErrQuery)
 	}
-	plan, err := v.plan()
+	plan, err := fc.plan()
 	if err != nil {
 		return RecrawlPlan{}, err
 	}
 	indexed, plain := plan.Planned()
 	r := RecrawlPlan{
-		Pages: indexed + plain, Plain: plain, Budget: v.o.Recrawl.Budget, At: v.o.Now(), Yield: plan.Yield(),
+		Pages: indexed + plain, Plain: plain, Budget: fc.o.Recrawl.Budget, At: fc.o.Now(), Yield: plan.Yield(),
 		Budgets: []BudgetForecast{}, Largest: []HostRecrawls{}, Next: []Recrawl{},
 	}
 	now := plan.Forecast(plan.Budget())
@@ -113,30 +135,30 @@ func (v *records) RecrawlPlan(ctx context.Context, hosts int) (RecrawlPlan, erro
 				Freshness: known(f.Freshness)})
 		}
 	}
-	largest, soonest, err := v.recrawlHosts(ctx, &r, min(hosts, MaxPlanHosts))
+	largest, soonest, err := fc.recrawlHosts(ctx, &r, min(hosts, MaxHosts))
 	if err != nil {
 		return r, err
 	}
 	for i := range largest {
-		h, err := v.sample(&largest[i])
+		h, err := fc.sample(&largest[i])
 		if err != nil {
 			return r, err
 		}
 		r.Largest = append(r.Largest, h)
 	}
-	return r, v.nextOf(&r, soonest)
+	return r, fc.nextOf(&r, soonest)
 }
 
 // plan returns the crawl's plan as last committed.
-func (v *records) plan() (*recrawl.Plan, error) {
-	plan, err := recrawl.New(*v.o.Recrawl)
+func (fc *forecaster) plan() (*recrawl.Plan, error) {
+	plan, err := recrawl.New(*fc.o.Recrawl)
 	if err != nil {
 		return nil, err
 	}
-	if v.o.RecrawlPart != nil {
-		plan.SetBudget(v.o.RecrawlPart())
+	if fc.o.RecrawlPart != nil {
+		plan.SetBudget(fc.o.RecrawlPart())
 	}
-	encoded, err := v.store.Mark(markPlan)
+	encoded, err := fc.store.Mark(marks.Plan)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +174,7 @@ func known(n float64) *float64 {
 }
 
 // recrawlHosts finds the hosts with the most recrawls and those with the next ones.
-func (v *records) recrawlHosts(ctx context.Context, r *RecrawlPlan, most int) (largest, soonest []storage.Host,
+func (fc *forecaster) recrawlHosts(ctx context.Context, r *RecrawlPlan, most int) (largest, soonest []storage.Host,
 	err error) {
 	byPages := func(a, b storage.Host) int {
 		return cmp.Or(cmp.Compare(b.Backlog().Recrawls, a.Backlog().Recrawls), cmp.Compare(a.ID, b.ID))
@@ -160,11 +182,11 @@ func (v *records) recrawlHosts(ctx context.Context, r *RecrawlPlan, most int) (l
 	byTime := func(a, b storage.Host) int {
 		return cmp.Or(cmp.Compare(a.Backlog().NextRecrawl, b.Backlog().NextRecrawl), cmp.Compare(a.ID, b.ID))
 	}
-	err = v.someHosts(ctx, r, func(h *storage.Host) error {
+	err = fc.someHosts(ctx, r, func(h *storage.Host) error {
 		b := h.Backlog()
-		if n := h.Requisites[storage.Fetched]; n > 0 && v.o.Politeness != nil {
+		if n := h.Requisites[storage.Fetched]; n > 0 && fc.o.Politeness != nil {
 			r.Requisites += int(n)
-			r.RequisitesTake = max(r.RequisitesTake, float64(n)*v.o.Politeness(h.Name).Delay.Seconds())
+			r.RequisitesTake = max(r.RequisitesTake, float64(n)*fc.o.Politeness(h.Name).Delay.Seconds())
 		}
 		if h.Of(storage.Fetched) > b.Recrawls {
 			r.Unplanned++
@@ -188,23 +210,23 @@ func (v *records) recrawlHosts(ctx context.Context, r *RecrawlPlan, most int) (l
 }
 
 // someHosts calls f for all hosts, or for evenly spread stretches of them.
-func (v *records) someHosts(ctx context.Context, r *RecrawlPlan, f func(*storage.Host) error) error {
+func (fc *forecaster) someHosts(ctx context.Context, r *RecrawlPlan, f func(*storage.Host) error) error {
 	inspect := func(h *storage.Host) error {
 		r.Inspected++
 		return f(h)
 	}
-	r.Known = int(v.store.Counters().Hosts)
-	sampled := r.Known > v.maxHosts
-	for n, next := 1, storage.HostID(1); next != storage.NoHost && (!sampled || n <= v.maxHosts/stretch); n++ {
+	r.Known = int(fc.store.Counters().Hosts)
+	sampled := r.Known > fc.maxHosts
+	for n, next := 1, storage.HostID(1); next != storage.NoHost && (!sampled || n <= fc.maxHosts/stretch); n++ {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		var err error
-		if next, err = v.store.HostsFrom(next, stretch, inspect); err != nil {
+		if next, err = fc.store.HostsFrom(next, stretch, inspect); err != nil {
 			return err
 		}
 		if sampled { // ids are consecutive
-			next = storage.HostID(1 + uint64(r.Known-stretch)*uint64(n)/uint64(v.maxHosts/stretch-1))
+			next = storage.HostID(1 + uint64(r.Known-stretch)*uint64(n)/uint64(fc.maxHosts/stretch-1))
 		}
 	}
 	r.Known = max(r.Known, r.Inspected) // the crawl goes on
@@ -221,29 +243,25 @@ func keepFirst(first []storage.Host, h storage.Host, most int, compare func(a, b
 	return first[:min(len(first), most)]
 }
 
-// yieldOf returns what the recrawls of a host have brought.
-func yieldOf(h *storage.Host) (recrawl.Yield, error) {
-	site, err := recrawl.DecodeSite(h.Site)
-	return site.Yield(), err
-}
-
 // sample inspects some pages of a host, evenly spread.
-func (v *records) sample(h *storage.Host) (HostRecrawls, error) {
+func (fc *forecaster) sample(h *storage.Host) (HostRecrawls, error) {
 	b := h.Backlog()
 	r := HostRecrawls{Host: h.Name, Pages: int(b.Recrawls), Next: time.Unix(int64(b.NextRecrawl), 0).UTC()}
-	whole, err := v.store.HostByID(h.ID)
-	if err == nil {
-		r.Yield, err = yieldOf(&whole)
-	}
+	whole, err := fc.store.HostByID(h.ID)
 	if err != nil {
 		return r, err
 	}
+	site, err := recrawl.DecodeSite(whole.Site)
+	if err != nil {
+		return r, err
+	}
+	r.Yield = site.Yield()
 	fresh, weights, visits := 0.0, 0.0, 0.0
 	urls := h.Tail - h.First
 	parts := min(urls, sampleSize)
 	for n := range parts {
 		from := h.First + uint32(uint64(urls)*uint64(n)/uint64(parts))
-		_, err := v.store.URLs(h.ID, from, 1, func(head storage.Head) {
+		_, err := fc.store.URLs(h.ID, from, 1, func(head storage.Head) {
 			every := head.Last.Due.Sub(head.Last.At).Seconds()
 			if head.Last.Due.IsZero() || head.Last.State == storage.Retrying || every <= 0 {
 				return
@@ -270,11 +288,11 @@ func (v *records) sample(h *storage.Host) (HostRecrawls, error) {
 }
 
 // nextOf finds the next recrawls of some hosts.
-func (v *records) nextOf(r *RecrawlPlan, hosts []storage.Host) error {
+func (fc *forecaster) nextOf(r *RecrawlPlan, hosts []storage.Host) error {
 	for i := range hosts {
 		h := &hosts[i]
 		for origin := range h.Queues {
-			err := v.store.Recrawls(h.ID, uint8(origin), nextRecrawls, func(head storage.Head) {
+			err := fc.store.Recrawls(h.ID, uint8(origin), nextRecrawls, func(head storage.Head) {
 				next := Recrawl{URL: h.Queues[origin].Origin.URL(head.RequestURI).String(), Due: head.Last.Due.UTC(),
 					Fetched: head.Last.At.UTC()}
 				if rate, ok := recrawl.History(head.Last.History).Rate(); ok {

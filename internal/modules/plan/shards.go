@@ -1,32 +1,37 @@
-package server
+//go:build !core
+
+package plan
 
 import (
 	"cmp"
 	"slices"
 
-	"github.com/amble-crawler/amble/internal/engine/inspect"
+	"github.com/amble-crawler/amble/internal/service/server"
 )
 
 // planOfAll is the recrawl plan of a crawl, or of all shards.
 type planOfAll struct {
-	inspect.RecrawlPlan
-	Incomplete *Incomplete `json:"incomplete,omitempty"`
+	RecrawlPlan
+	Incomplete *server.Incomplete `json:"incomplete,omitempty"`
 }
 
-func (p *planOfAll) begin() {
-	p.Budgets, p.Largest, p.Next = []inspect.BudgetForecast{}, []inspect.HostRecrawls{}, []inspect.Recrawl{}
+// Begin implements server.Merged.
+func (p *planOfAll) Begin() {
+	p.Budgets, p.Largest, p.Next = []BudgetForecast{}, []HostRecrawls{}, []Recrawl{}
 }
 
-func (p *planOfAll) add(more *planOfAll) { addPlan(&p.RecrawlPlan, &more.RecrawlPlan) }
+// Add implements server.Merged.
+func (p *planOfAll) Add(more *planOfAll) { addPlan(&p.RecrawlPlan, &more.RecrawlPlan) }
 
-func (p *planOfAll) lacks(m *Incomplete) { p.Incomplete = m }
+// Lacks implements server.Merged.
+func (p *planOfAll) Lacks(m *server.Incomplete) { p.Incomplete = m }
 
 // addPlan adds the plan of another shard.
-func addPlan(to, more *inspect.RecrawlPlan) {
+func addPlan(to, more *RecrawlPlan) {
 	to.Freshness = meanFreshness(to.Freshness, to.Pages-to.Plain, more.Freshness, more.Pages-more.Plain)
 	for i := range more.Budgets {
 		if i == len(to.Budgets) {
-			to.Budgets = append(to.Budgets, inspect.BudgetForecast{Factor: more.Budgets[i].Factor})
+			to.Budgets = append(to.Budgets, BudgetForecast{Factor: more.Budgets[i].Factor})
 		}
 		b, m := &to.Budgets[i], &more.Budgets[i]
 		b.Freshness = meanFreshness(b.Freshness, to.Pages-to.Plain, m.Freshness, more.Pages-more.Plain)
@@ -39,10 +44,10 @@ func addPlan(to, more *inspect.RecrawlPlan) {
 	to.Requisites, to.RequisitesTake = to.Requisites+more.Requisites, max(to.RequisitesTake, more.RequisitesTake)
 	to.Unplanned, to.Known, to.Inspected = to.Unplanned+more.Unplanned, to.Known+more.Known, to.Inspected+more.Inspected
 	to.Largest = append(to.Largest, more.Largest...)
-	slices.SortStableFunc(to.Largest, func(a, b inspect.HostRecrawls) int { return cmp.Compare(b.Pages, a.Pages) })
-	most := max(len(more.Next), 20)
+	slices.SortStableFunc(to.Largest, func(a, b HostRecrawls) int { return cmp.Compare(b.Pages, a.Pages) })
+	most := max(len(more.Next), nextRecrawls)
 	to.Next = append(to.Next, more.Next...)
-	slices.SortStableFunc(to.Next, func(a, b inspect.Recrawl) int { return a.Due.Compare(b.Due) })
+	slices.SortStableFunc(to.Next, func(a, b Recrawl) int { return a.Due.Compare(b.Due) })
 	to.Next = to.Next[:min(len(to.Next), most)]
 	if to.At.IsZero() || more.At.Before(to.At) {
 		to.At = more.At

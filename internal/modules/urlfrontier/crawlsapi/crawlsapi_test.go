@@ -1,4 +1,4 @@
-package server
+package crawlsapi
 
 import (
 	"context"
@@ -6,9 +6,13 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/engine/inspect"
+	"github.com/amble-crawler/amble/internal/service/server"
 	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
@@ -32,10 +36,26 @@ func (twoCrawls) StatusOf(_ context.Context, id string) (crawl.Status, error) {
 	return crawl.Status{State: "running", Hosts: 7}, nil
 }
 
+// observed is the crawl DEFAULT.
+type observed struct{ server.Crawl }
+
+func (observed) Observe(crawl.Observer) {}
+
+func (observed) Status() crawl.Status { return crawl.Status{} }
+
+// start starts an API with some operations.
+func start(t *testing.T, operations ...server.Operations) *server.Server {
+	t.Helper()
+	s := must.Get(server.Start(server.Options{Listen: "127.0.0.1:0", DataDir: t.TempDir(), Now: time.Now,
+		Operations: operations}, observed{}))(t)
+	t.Cleanup(func() { assert.NoError(t, s.Close(context.WithoutCancel(t.Context()))) })
+	return s
+}
+
 // TestCrawls: the crawls of a process are listed with their sums, and each has its status, whatever
 // its id. With one crawl there is no such list.
 func TestCrawls(t *testing.T) {
-	get := func(s *Server, path string) (int, map[string]any) {
+	get := func(s *server.Server, path string) (int, map[string]any) {
 		t.Helper()
 		response := must.Get(http.Get("http://" + s.Address() + path))(t)
 		defer response.Body.Close()
@@ -43,7 +63,7 @@ func TestCrawls(t *testing.T) {
 		_ = json.NewDecoder(response.Body).Decode(&body) // not JSON: nil
 		return response.StatusCode, body
 	}
-	s := start(t, Options{Crawls: twoCrawls{}})
+	s := start(t, func(_ *server.Server, api huma.API) { Register(twoCrawls{}, api) })
 	status, body := get(s, "/api/v1/crawls")
 	total, _ := body["total"].(map[string]any)
 	urls, _ := total["urls"].(map[string]any)
@@ -56,7 +76,7 @@ func TestCrawls(t *testing.T) {
 	if status, _ := get(s, "/api/v1/crawls/none"); status != 404 {
 		t.Errorf("an unknown crawl: %d", status)
 	}
-	if status, _ := get(start(t, Options{}), "/api/v1/crawls"); status != 404 {
+	if status, _ := get(start(t), "/api/v1/crawls"); status != 404 {
 		t.Errorf("with one crawl: %d", status)
 	}
 }
