@@ -142,8 +142,7 @@ func (k *checker) network() {
 	}
 	k.identity()
 	k.server()
-	k.urlfrontier()
-	k.cluster()
+	checkModules(k)
 }
 
 // pairs checks settings that are valid alone.
@@ -163,8 +162,7 @@ func (k *checker) pairs() {
 			"is more than politeness.per_ip, %d, so it can never be reached; want at most that", p.PerIP))
 	}
 	k.exposure()
-	k.serviceExposure()
-	k.nodes()
+	checkModulesTogether(k)
 }
 
 // unsure reports whether the value of a setting was found invalid, so that it cannot be compared

@@ -1,3 +1,5 @@
+//go:build !core
+
 // Package clusterconf makes the options of connections and servers of NATS from the settings.
 package clusterconf
 

@@ -92,14 +92,6 @@ func (pm *permits) isAtRest() bool {
 	return pm.goesOn() && pm.isQuiet() && pm.f.Finished(pm.o.Now(), pm.live.Load().GiveUpAfter)
 }
 
-// widen makes the seeds of a batch known to other shards.
-func (s *loggedStore) widen(changes []storage.SeedRow) error {
-	if s.cluster == nil || len(changes) == 0 {
-		return nil
-	}
-	return s.cluster.PublishSeeds(changes)
-}
-
 // Permits say whether the engine may make requests. In a cluster they end with the trust of the node,
 // and with its ownership of the shard. They are safe for concurrent use.
 type Permits interface {

@@ -1,3 +1,5 @@
+//go:build !core
+
 package crawl
 
 import (
@@ -161,6 +163,14 @@ func (s *loggedStore) Commit(b *storage.Batch) (storage.Result, error) {
 	}
 	s.last = routed{}
 	return result, nil
+}
+
+// widen makes the seeds of a batch known to other shards.
+func (s *loggedStore) widen(changes []storage.SeedRow) error {
+	if s.cluster == nil || len(changes) == 0 {
+		return nil
+	}
+	return s.cluster.PublishSeeds(changes)
 }
 
 // publish makes known what other shards need of a batch: first the scope that its URLs were judged by.

@@ -1,3 +1,5 @@
+//go:build !core
+
 // Package records is the form that the commits of a shard have in its log in a cluster, and URLs on their way to other
 // shards.
 package records
