@@ -101,7 +101,19 @@ func appendEscaped(b []byte, s string) []byte {
 // by a space.
 func (e *Entry) appendKey(b []byte) []byte {
 	b = append(append(b, e.Key...), ' ')
-	return append(e.Time.UTC().AppendFormat(b, timestampLayout), ' ')
+	return append(appendTimestamp(b, e.Time), ' ')
+}
+
+// appendTimestamp appends a time as timestampLayout has it. The time package formats only layouts
+// of its own fast.
+func appendTimestamp(b []byte, t time.Time) []byte {
+	var text [len(time.RFC3339)]byte
+	for _, c := range t.UTC().AppendFormat(text[:0], time.RFC3339) {
+		if '0' <= c && c <= '9' {
+			b = append(b, c)
+		}
+	}
+	return b
 }
 
 // ParseEntry reads a line, with its newline or without. It ignores unknown fields.
@@ -137,23 +149,27 @@ func ParseEntry(line []byte) (Entry, error) {
 // is the header of the HTTP response in its block. The caller sets Offset, Length and Filename.
 // Other records are not ok.
 func EntryOf(h Header, http []byte) (e Entry, ok bool) {
-	kind := h.Get(FieldType)
+	kind, url := h.Get(FieldType), h.Get(FieldTargetURI)
 	if kind != TypeResponse && kind != TypeRevisit {
 		return Entry{}, false
 	}
-	e = Entry{URL: h.Get(FieldTargetURI), Digest: h.Get(FieldPayloadDigest), Status: Status(http)}
-	var err error
-	if e.Time, err = ParseDate(h.Get(FieldDate)); err != nil || e.URL == "" {
+	at, err := ParseDate(h.Get(FieldDate))
+	if err != nil || url == "" {
 		return Entry{}, false
 	}
-	e.Time = e.Time.UTC().Truncate(time.Second)
-	e.Key = IndexKey(e.URL)
-	if kind == TypeRevisit {
-		e.Mime = MimeRevisit
-	} else {
+	return NewEntry(kind, url, at, h.Get(FieldPayloadDigest), http), true
+}
+
+// NewEntry makes the entry of a response or a revisit, as [EntryOf] does, of what its header says.
+func NewEntry(kind, url string, at time.Time, digest string, http []byte) Entry {
+	e := Entry{
+		Key: IndexKey(url), Time: at.UTC().Truncate(time.Second), URL: url, Mime: MimeRevisit, Status: Status(http),
+		Digest: digest,
+	}
+	if kind != TypeRevisit {
 		e.Mime = mediaType(HTTPField(http, "Content-Type"))
 	}
-	return e, true
+	return e
 }
 
 // IndexKey returns the key of a URL in an index: one word, whatever the URL.

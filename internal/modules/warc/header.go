@@ -66,7 +66,7 @@ type Header []Field
 // none.
 func (h Header) Get(name string) string {
 	for i := range h {
-		if strings.EqualFold(h[i].Name, name) {
+		if len(h[i].Name) == len(name) && strings.EqualFold(h[i].Name, name) {
 			return h[i].Value
 		}
 	}

@@ -123,8 +123,10 @@ func (q *quickGzip) deflate() {
 
 // sameBytes returns how many bytes at the start of a and b are the same. b is at least as long as a.
 func sameBytes(a, b []byte) (n int) {
-	for len(a)-n >= 64 && bytes.Equal(a[n:n+64], b[n:n+64]) { // several times as fast
-		n += 64
+	for _, piece := range [...]int{1 << 10, 64} { // several times as fast
+		for len(a)-n >= piece && bytes.Equal(a[n:n+piece], b[n:n+piece]) {
+			n += piece
+		}
 	}
 	for ; len(a)-n >= 8; n += 8 {
 		if x := binary.LittleEndian.Uint64(a[n:]) ^ binary.LittleEndian.Uint64(b[n:]); x != 0 {

@@ -5,7 +5,6 @@ package warcfiles
 import (
 	"bufio"
 	"bytes"
-	"errors"
 	"io"
 
 	"github.com/amble-crawler/amble/internal/modules/warc"
@@ -79,10 +78,7 @@ func (e *encoder) exchange(item *archive.Item, x *archive.Exchange) (*archive.Re
 	defer out.Discard()
 	r.begin(answer.kind, answer.id)
 	answer.addFields(&r.header)
-	entry, ok := warc.EntryOf(r.header, answer.head)
-	if !ok {
-		return nil, errors.New("its URL or time cannot be indexed")
-	}
+	entry := warc.NewEntry(answer.kind, x.URL, x.At, r.header.Get(warc.FieldPayloadDigest), answer.head)
 	if err := r.writeAnswer(out, answer); err != nil {
 		return nil, err
 	}
