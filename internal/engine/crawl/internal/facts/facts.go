@@ -12,8 +12,7 @@ import (
 	"github.com/amble-crawler/amble/internal/web/fetch"
 )
 
-// Exchange returns what went over the wire for a lease: a whole response, or what came of one
-// that broke off. Nil: nothing that is kept.
+// Exchange returns what went over the wire for a lease, also if it broke off. Nil: nothing that is kept.
 func Exchange(l *frontier.Lease, resp *fetch.Response, failure *fetch.Error) (*archive.Exchange, *fetch.Response) {
 	why := archive.TooLong
 	if failure != nil {
@@ -28,8 +27,7 @@ func Exchange(l *frontier.Lease, resp *fetch.Response, failure *fetch.Error) (*a
 	}
 	return &archive.Exchange{
 		URL: l.URL.String(), At: resp.Start, Address: resp.RemoteAddr.Addr(), Request: resp.Wire.Request,
-		Response: resp.Wire.Response,
-		Protocol: resp.Wire.Protocol, Chunked: resp.Wire.Chunked, Truncated: truncated,
+		Response: resp.Wire.Response, Protocol: resp.Wire.Protocol, Chunked: resp.Wire.Chunked, Truncated: truncated,
 	}, resp
 }
 
@@ -88,9 +86,11 @@ func Page(l *frontier.Lease, page *archive.Page, resp *fetch.Response) archive.F
 	for _, preference := range page.Preferences {
 		facts.Add("preference", preference)
 	}
-	for _, category := range slices.Sorted(maps.Keys(page.Usage)) {
-		u := page.Usage[category]
-		facts.Add("usage", category+"="+u.Preference+"; "+u.From)
+	if len(page.Usage) > 0 { // sorting nothing takes a microsecond
+		for _, category := range slices.Sorted(maps.Keys(page.Usage)) {
+			u := page.Usage[category]
+			facts.Add("usage", category+"="+u.Preference+"; "+u.From)
+		}
 	}
 	for _, license := range page.Licenses {
 		facts.Add("license", license)
