@@ -24,7 +24,7 @@ import (
 // but for one of each format that was set aside with a torn end.
 func erasable(t testing.TB, o archive.Options) {
 	t.Helper()
-	w := must.Get(archive.Open(o, nil))(t)
+	w := must.Get(archive.OpenOn(o, nil, unsyncedDisk{}))(t)
 	e := newEncoder(t, o)
 	for n := range 60 {
 		host := []string{"a.test", "b.test", "www.b.test", "bb.test"}[n%7%4]
@@ -221,11 +221,6 @@ func (k killed) Remove(path string) error {
 }
 func (k killed) SyncDir(string) error { k.step(); return nil }
 
-// unsynced is a file that loses nothing when the process dies.
-type unsynced struct{ archive.File }
-
-func (unsynced) Sync() error { return nil }
-
 // TestEraseKilled kills an erasure before and after each change of the directory. Then each file is
 // the old or the new one; and the next erasure, which may be killed too, ends it.
 func TestEraseKilled(t *testing.T) {
@@ -344,7 +339,7 @@ func TestEraseUnreadable(t *testing.T) {
 func TestEraseReferring(t *testing.T) {
 	o := allOptions(t)
 	o.Formats, o.MaxFileBytes = []string{Name}, 1<<20
-	w := must.Get(archive.Open(o, nil))(t)
+	w := must.Get(archive.OpenOn(o, nil, unsyncedDisk{}))(t)
 	e := newEncoder(t, o)
 	original, again, other := exchangeOf("http://b.test/1", "body", 1), exchangeOf("http://a.test/copy", "body", 2),
 		exchangeOf("http://a.test/", "other", 3)

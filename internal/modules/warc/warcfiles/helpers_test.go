@@ -24,10 +24,30 @@ func options(t testing.TB) archive.Options {
 
 func mustOpen(t testing.TB, o archive.Options, marks []archive.Mark) *archive.Writer {
 	t.Helper()
-	w := must.Get(archive.Open(o, marks))(t)
+	w := must.Get(archive.OpenOn(o, marks, unsyncedDisk{}))(t)
 	t.Cleanup(func() { w.Close() })
 	return w
 }
+
+// unsyncedDisk is a disk that syncs nothing, for tests without a power cut.
+type unsyncedDisk struct{ archive.OSDisk }
+
+func (unsyncedDisk) SyncDir(string) error { return nil }
+
+func (d unsyncedDisk) Create(path string) (archive.File, error) {
+	f, err := d.OSDisk.Create(path)
+	return unsynced{f}, err
+}
+
+func (d unsyncedDisk) Reopen(path string) (archive.File, error) {
+	f, err := d.OSDisk.Reopen(path)
+	return unsynced{f}, err
+}
+
+// unsynced is a file that loses nothing when the process dies.
+type unsynced struct{ archive.File }
+
+func (unsynced) Sync() error { return nil }
 
 // known are the formats of a program with this one.
 func known() []archive.Format {

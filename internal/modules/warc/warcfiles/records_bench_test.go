@@ -113,7 +113,7 @@ func threadTime(b *testing.B) time.Duration {
 func documentation(b *testing.B, n int) (pages []string) {
 	var paths []string
 	_ = filepath.WalkDir("/usr/share/doc", func(path string, d fs.DirEntry, err error) error {
-		if err == nil && strings.HasSuffix(path, ".html") {
+		if err == nil && d.Type().IsRegular() && strings.HasSuffix(path, ".html") {
 			if info, err := d.Info(); err == nil && info.Size() > 2000 && info.Size() < 400_000 {
 				paths = append(paths, path)
 			}
