@@ -110,7 +110,8 @@ func TestPage(t *testing.T) {
 			t.Errorf("%s: %+v", test.name, p)
 		}
 		sum := d.Sum(became, 10)
-		if want := len(p.Requisite) == 0 && p.Complete; sum.Pages != 1 || (sum.Complete == 1) != want {
+		if want := len(p.Requisite) == 0 && p.Complete; sum.Pages != 1 || (sum.Complete == 1) != want ||
+			sum.Waiting != test.waiting || counts(sum.Missing) != test.missing {
 			t.Errorf("%s: in all %+v", test.name, sum)
 		}
 	}
