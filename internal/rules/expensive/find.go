@@ -35,20 +35,24 @@ const (
 // the page with the link. Its time is linear in the target.
 func (l *List) Find(target string, on Products) *Line {
 	path, query, _ := strings.Cut(target, "?")
-	for i := 0; i < len(path); {
+	for i := 0; i < len(path); i++ {
 		begin := i
 		for i < len(path) && path[i] != '/' {
 			i++
 		}
-		if n := l.segments.find(path[begin:i], path, query, on); n != nil {
-			return n
+		if segment := path[begin:i]; l.segments.mayHave(segment) {
+			if n := l.segments.find(segment, path, query, on); n != nil {
+				return n
+			}
 		}
-		i++
 	}
 	if query == "" {
 		return nil
 	}
 	for name := range parameters(query) {
+		if !l.names.mayHave(name) {
+			continue
+		}
 		if n := l.names.find(name, path, query, on); n != nil {
 			return n
 		}
@@ -58,15 +62,10 @@ func (l *List) Find(target string, on Products) *Line {
 
 // find returns the line that a target with a segment, or with a parameter of a name, is of.
 func (x *index) find(text, path, query string, on Products) *Line {
-	if x.mayBeKey(text) {
-		for _, n := range x.lines[text] {
-			if n.matches(path, query, on) {
-				return n
-			}
+	for _, n := range x.lines[text] {
+		if n.matches(path, query, on) {
+			return n
 		}
-	}
-	if !x.mayStart(text) {
-		return nil
 	}
 	if i := strings.IndexAny(text, x.marks); i >= 0 {
 		for _, n := range x.lines[text[:i+1]] {
@@ -140,15 +139,14 @@ func (p *parameter) has(value string) bool {
 func parameters(query string) func(yield func(name, value string) bool) {
 	return func(yield func(name, value string) bool) {
 		for range mostParameters {
-			end := strings.IndexAny(query, "&;")
-			part := query
-			if end >= 0 {
-				part = query[:end]
+			end := 0
+			for end < len(query) && query[end] != '&' && query[end] != ';' {
+				end++
 			}
-			if name, value, _ := strings.Cut(part, "="); name != "" && !yield(name, value) {
+			if name, value, _ := strings.Cut(query[:end], "="); name != "" && !yield(name, value) {
 				return
 			}
-			if end < 0 {
+			if end == len(query) {
 				return
 			}
 			query = query[end+1:]

@@ -28,16 +28,18 @@ type List struct {
 
 // index finds the lines that need a segment of a path, or the name of a parameter.
 type index struct {
-	lines  map[string][]*Line
-	marks  string      // one of these ends a key that is the start of others
-	whole  [256]uint64 // by the first byte of a key: a bit for each tail, as tailOf returns it
-	starts [256]uint64 // by the first byte of a key that is the start of others: a bit for each second byte
+	lines map[string][]*Line
+	marks string // one of these ends a key that is the start of others
+	// By the first byte of a key: a bit for each tail, as tailOf returns it, and one for each byte in the middle.
+	whole, middles [256]uint64
+	starts         [256]uint64 // by the first byte of a key that is the start of others: a bit for each second byte
 }
 
 // add puts a line under a key, which all the line's texts start with if it ends in a mark.
 func (x *index) add(key string, n *Line) {
 	x.lines[key] = append(x.lines[key], n)
 	x.whole[key[0]] |= 1 << tailOf(key)
+	x.middles[key[0]] |= 1 << (key[len(key)/2] % 64)
 	if n := len(key); n > 1 && strings.IndexByte(x.marks, key[n-1]) >= 0 {
 		x.starts[key[0]] |= 1 << (key[1] % 64)
 	}
@@ -46,14 +48,13 @@ func (x *index) add(key string, n *Line) {
 // tailOf returns what tells most texts with the same first byte apart: 6 bits of the length and the last byte.
 func tailOf(text string) int { return (5*len(text) + int(text[len(text)-1])) % 64 }
 
-// mayBeKey reports whether there may be lines for a text as a whole.
-func (x *index) mayBeKey(text string) bool {
-	return text != "" && x.whole[text[0]]>>tailOf(text)&1 != 0
-}
-
-// mayStart reports whether a text may start with a key that is the start of others.
-func (x *index) mayStart(text string) bool {
-	return len(text) > 1 && x.starts[text[0]]>>(text[1]%64)&1 != 0
+// mayHave reports whether there may be lines for a text: as a whole, or by its start.
+func (x *index) mayHave(text string) bool {
+	if text == "" {
+		return false
+	}
+	whole := x.whole[text[0]] >> tailOf(text) & (x.middles[text[0]] >> (text[len(text)/2] % 64))
+	return (whole|x.starts[text[0]]>>(text[min(1, len(text)-1)]%64))&1 != 0
 }
 
 // Line is a line of the list: a form of URLs.

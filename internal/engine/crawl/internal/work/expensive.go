@@ -41,7 +41,7 @@ func (h *hostProducts) note(host string, of expensive.Products) expensive.Produc
 // noteProducts notes which products made a page, so that the forms of their URLs count for its links.
 func (rd *reading) noteProducts(res *Result, generator string, h http.Header) {
 	res.products = rd.products.note(res.Lease.HostName,
-		inspect.Endpoints().Products(generator, h.Values("Set-Cookie")))
+		inspect.Endpoints().Products(generator, h["Set-Cookie"]))
 }
 
 // isExpensive reports whether a link of a page leads to an expensive endpoint.
