@@ -194,3 +194,32 @@ func TestHeavyMazes(t *testing.T) {
 		})
 	}
 }
+
+// TestHeavyMazeAtTheRoot: at the server of a site with a maze between its pages, over restarts, all pages are
+// fetched, and the maze gets at most 200 requests.
+func TestHeavyMazeAtTheRoot(t *testing.T) {
+	t.Parallel()
+	virtually(t, memnet.Options{Latency: time.Millisecond}, func(t *testing.T, network *memnet.Network) {
+		w := newWallWeb(t, network)
+		m := zoo.Mazes()[1]
+		site := zoo.Beside(m, 100)
+		m.Links = site.Links
+		w.addSite(t, "maze", m.Site(0))
+		o := w.options(t)
+		o.Traps = DefaultOptions().Traps
+		for _, limit := range []time.Duration{200 * time.Second, time.Hour, time.Hour} {
+			must.Get(crawlFor(t, o, limit, w.seeds...))(t)
+		}
+		into, pages := 0, make(map[string]bool)
+		for _, v := range w.visits["maze"]() {
+			if site.IsPage(v.Target) {
+				pages[v.Target] = true
+			} else if v.Target != "/robots.txt" {
+				into++
+			}
+		}
+		assert.True(t, len(pages) == site.Pages && into <= 200 && into >= 40,
+			"%d pages of %d, %d requests into the maze", len(pages), site.Pages, into)
+		assert.Not(t, refusals(t, o.DataDir, w.zoo.Host("maze"))[storage.TrapMaze].Count, 0, "no link is refused")
+	})
+}

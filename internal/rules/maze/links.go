@@ -13,7 +13,8 @@ const (
 
 // Links takes note of a page with what was found on it, gives links of a suspected branch their
 // priorities, and takes out those into mazes, which it returns. text is what people see of the page, if
-// [Branches.Suspects] wants it. isNew says that the page has shown that its branch is a maze.
+// [Branches.Suspects] wants it. isNew says that the page has shown that its branch is a maze, or none of the one that
+// its host is.
 func (b *Branches) Links(
 	of weburl.URL, depth uint16, found []storage.Found, text string, noIndex bool,
 ) (kept []storage.Found, refused []storage.Refused, isNew bool) {
@@ -35,6 +36,7 @@ func (b *Branches) Links(
 	fresh := h.note(found, compared)
 	p.links, p.fresh = len(compared), len(fresh)
 	fresh = append(fresh, rest...)
+	before := len(b.stops[p.host])
 	advice, path := b.judge(h, &p)
 	switch {
 	case advice == Last:
@@ -46,13 +48,19 @@ func (b *Branches) Links(
 		return found, nil, false
 	}
 	for _, f := range found {
-		if u := f.URL; !f.Seed && b.isStopped(u.Host(), u.RequestURI()) {
+		via := func() string {
+			if depth == 0 || f.URL.Host() != p.host {
+				return ""
+			}
+			return p.uri
+		}
+		if u := f.URL; !f.Seed && isStopped(b.stops[u.Host()], u.RequestURI(), via) {
 			refused = append(refused, storage.Refused{Host: u.Host(), Reason: storage.TrapMaze, URL: u})
 		} else {
 			kept = append(kept, f)
 		}
 	}
-	return kept, refused, advice == Stop
+	return kept, refused, len(b.stops[p.host]) > before
 }
 
 // usualLinks is how many links of a page need no room of their own.

@@ -59,7 +59,9 @@ type Branches struct {
 	any   atomic.Bool // a branch has been suspected: before that nobody needs texts and links from outside
 	mu    sync.Mutex
 	hosts map[string]*host
-	stops map[string][]string // the mazes of hosts, sorted
+	// stops has the mazes of hosts: their branches. Where that is all of a host, the directories that are none follow,
+	// each behind a sitePrefix.
+	stops map[string][]string
 }
 
 // host is what is known of one host.
@@ -74,6 +76,7 @@ type host struct {
 
 // branch counts the pages of a branch since the last suspicion ended.
 type branch struct {
+	path        string // of a directory; "/" for the files at the root, which are only counted
 	like, other uint32 // pages like those of a maze, and others
 	tries       uint8
 	suspected   bool
@@ -102,20 +105,40 @@ func (b *Branches) Suspects(of string) bool {
 	return h != nil && h.isSuspected()
 }
 
-// IsStopped reports whether a URL is in a maze.
-func (b *Branches) IsStopped(of, uri string) bool {
+// IsStopped reports whether a URL is in a maze. A host that is one as a whole may have the pages of a site as well:
+// via returns the target of its page that the URL was found on, "" if that was a seed, or elsewhere.
+func (b *Branches) IsStopped(of, uri string, via func() string) bool {
 	if b == nil {
 		return false
 	}
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.isStopped(of, uri)
+	stops := b.stops[of]
+	b.mu.Unlock()
+	return isStopped(stops, uri, via)
 }
 
-// isStopped is IsStopped for callers with the lock.
-func (b *Branches) isStopped(of, uri string) bool {
-	return slices.ContainsFunc(b.stops[of], func(path string) bool { return isIn(path, uri) })
+// isStopped is IsStopped for a host with mazes.
+func isStopped(stops []string, uri string, via func() string) bool {
+	path := section(uri)
+	switch {
+	case len(stops) == 0:
+		return false
+	case stops[0] != "/" || path != "/" && slices.Contains(stops, path):
+		return slices.Contains(stops, path)
+	case isSite(stops, path):
+		return false
+	case !slices.ContainsFunc(stops, func(s string) bool { return strings.HasPrefix(s, sitePrefix) }):
+		return true // no page of the host is one of a site
+	}
+	from := via()
+	return from != "" && !isSite(stops, section(from))
 }
+
+// sitePrefix is that of a directory which is none of the maze that its host is.
+const sitePrefix = "!"
+
+// isSite reports whether a directory is known for none of the maze that its host is.
+func isSite(stops []string, path string) bool { return slices.Contains(stops, sitePrefix+path) }
 
 // isIn reports whether a URL is in a branch.
 func isIn(path, uri string) bool { return path == "/" || path == section(uri) }
@@ -123,16 +146,24 @@ func isIn(path, uri string) bool { return path == "/" || path == section(uri) }
 // judge takes note of a page of a host. It returns what becomes of its links, and the branch that this is for. The
 // caller has the lock.
 func (b *Branches) judge(h *host, p *page) (advice Advice, path string) {
-	isLike := p.fresh >= fewestLinks && p.links-p.fresh <= max(mostKnown, p.links/5)
-	root, least := &h.root, b.least
-	if path = section(p.uri); path != "/" {
-		directory := h.branch(path)
-		if advice = directory.count(p, isLike, least); directory.suspected || 2*directory.like > root.like {
-			least = math.MaxInt32 // it has most of what is like a maze, and is judged in place of its host
+	path = section(p.uri)
+	known, directory := p.links-p.fresh, h.branch(path)
+	isOfMaze := p.fresh >= fewestLinks && known <= max(mostKnown, p.links/5)
+	stops := b.stops[p.host]
+	if isWhole := len(stops) > 0 && stops[0] == "/"; isWhole {
+		h.root = branch{} // it is judged already
+		if isFrame := known > max(mostKnown, p.links/5); isFrame && !isSite(stops, path) && len(stops) < mostInHost {
+			b.stops[p.host] = append(slices.Clip(stops), sitePrefix+path)
 		}
 	}
+	root, least := &h.root, b.least
+	if path == "/" {
+		directory.tally(isOfMaze)
+	} else if advice = directory.count(p, isOfMaze, least); directory.suspected || 2*directory.like > root.like {
+		least = math.MaxInt32 // it has most of what is like a maze, and is judged in place of its host
+	}
 	if advice != Stop {
-		if of := root.count(p, isLike, least); advice == Usual || of == Stop {
+		if of := root.count(p, isOfMaze, least); advice == Usual || of == Stop {
 			advice, path = of, "/"
 		}
 	}
@@ -140,12 +171,30 @@ func (b *Branches) judge(h *host, p *page) (advice Advice, path string) {
 	case Last:
 		b.any.Store(true)
 	case Stop:
-		b.stops[p.host] = append(b.stops[p.host], path)
-		slices.Sort(b.stops[p.host])
-		h.root = branch{} // the rest of the host is judged without it
-		h.branches, h.keys = nil, nil
+		b.stop(h, p.host, path)
 	}
 	return advice, path
+}
+
+// stop takes note of a maze. The rest of the host is judged without it, and by what is like a site so far.
+func (b *Branches) stop(h *host, of, path string) {
+	stops := slices.Clip(b.stops[of])
+	if path == "/" {
+		stops = slices.Insert(stops, 0, path)
+	} else {
+		stops = append(stops, path)
+	}
+	h.root, h.keys = branch{}, h.keys[:0]
+	h.branches = slices.DeleteFunc(h.branches, func(d branch) bool { return !d.isSite() })
+	for i := range h.branches {
+		d := &h.branches[i]
+		if path == "/" && !isSite(stops, d.path) {
+			stops = append(stops, sitePrefix+d.path)
+		}
+		*d = branch{path: d.path, other: d.other, outside: d.outside, lastOutside: d.lastOutside}
+		h.keys = append(h.keys, maphash.String(seed, d.path))
+	}
+	b.stops[of] = stops
 }
 
 // host returns what is known of a host. If there are too many, one that is not suspected is forgotten.
@@ -182,31 +231,60 @@ func (h *host) find(key uint64) *branch {
 	return nil
 }
 
-// branch returns the branch of a directory. If there are too many, it is one of no account.
+// branch returns the branch of a directory. If there are too many, the one of fewest pages is forgotten, of equal ones
+// the one that was found first: so those that many come from stay, however many others a site has.
 func (h *host) branch(path string) *branch {
 	key := maphash.String(seed, path)
 	if b := h.find(key); b != nil {
 		return b
 	}
 	if len(h.keys) >= mostInHost {
-		return new(branch)
+		fewest := 0
+		for i := range h.branches {
+			if h.branches[i].weight() < h.branches[fewest].weight() {
+				fewest = i
+			}
+		}
+		h.keys, h.branches = slices.Delete(h.keys, fewest, fewest+1), slices.Delete(h.branches, fewest, fewest+1)
 	}
-	h.keys, h.branches = append(h.keys, key), append(h.branches, branch{})
+	h.keys, h.branches = append(h.keys, key), append(h.branches, branch{path: strings.Clone(path)})
 	return &h.branches[len(h.branches)-1]
 }
 
-// count counts a page.
-func (b *branch) count(p *page, like bool, least int) Advice {
+// tally counts a page like that of a maze, or another one.
+func (b *branch) tally(like bool) {
 	if like {
 		b.like++
 	} else {
 		b.other++
 	}
+}
+
+// weight is how much is lost if the branch is forgotten.
+func (b *branch) weight() uint64 {
+	if b.suspected {
+		return math.MaxUint64
+	}
+	return uint64(b.like) + uint64(b.other)
+}
+
+// isSite reports whether there are enough pages in the branch that are not like those of a maze.
+func (b *branch) isSite() bool { return b.other*10 > b.like }
+
+// again returns the branch without its pages.
+func (b *branch) again() branch {
+	return branch{path: b.path, tries: b.tries, outside: b.outside, lastOutside: b.lastOutside}
+}
+
+// count counts a page.
+func (b *branch) count(p *page, like bool, least int) Advice {
+	b.tally(like)
 	if !b.suspected {
-		if int64(b.like) < int64(least)<<b.tries || b.other*10 > b.like {
+		if int64(b.like) < int64(least)<<b.tries || b.isSite() {
 			return Usual
 		}
-		*b = branch{suspected: true, from: p.depth, tries: b.tries, outside: b.outside, lastOutside: b.lastOutside}
+		*b = b.again()
+		b.suspected, b.from = true, p.depth
 		return Last
 	}
 	b.pages++
@@ -221,7 +299,8 @@ func (b *branch) count(p *page, like bool, least int) Advice {
 	case b.isMaze():
 		return Stop
 	}
-	*b = branch{tries: min(b.tries+1, mostTries), outside: b.outside, lastOutside: b.lastOutside}
+	*b = b.again()
+	b.tries = min(b.tries+1, mostTries)
 	return Usual
 }
 

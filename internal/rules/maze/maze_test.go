@@ -31,19 +31,19 @@ type web struct {
 func crawl(t *testing.T, b *Branches, of web, most int, seeds ...string) (requested map[string]int, refused int) {
 	t.Helper()
 	type entry struct {
-		path  string
-		depth uint16
+		path, via string
+		depth     uint16
 	}
 	queues := map[int8][]entry{}
 	known := make(map[string]bool)
-	add := func(path string, depth uint16, priority int8) {
+	add := func(path, via string, depth uint16, priority int8) {
 		if !known[path] {
 			known[path] = true
-			queues[priority] = append(queues[priority], entry{path, depth})
+			queues[priority] = append(queues[priority], entry{path, via, depth})
 		}
 	}
 	for _, s := range seeds {
-		add(s, 0, 0)
+		add(s, "", 0, 0)
 	}
 	requested = make(map[string]int)
 	page := func(path string) weburl.URL {
@@ -60,7 +60,7 @@ func crawl(t *testing.T, b *Branches, of web, most int, seeds ...string) (reques
 		if next.path == "" {
 			break
 		}
-		if next.depth > 0 && b.IsStopped("site.test", next.path) {
+		if next.depth > 0 && b.IsStopped("site.test", next.path, func() string { return next.via }) {
 			refused++
 			continue
 		}
@@ -85,8 +85,12 @@ func crawl(t *testing.T, b *Branches, of web, most int, seeds ...string) (reques
 		}
 		kept, out, _ := b.Links(page(next.path), next.depth, found, text, of.noIndex)
 		refused += len(out)
+		via := next.path
+		if next.depth == 0 {
+			via = ""
+		}
 		for _, f := range kept {
-			add(f.URL.RequestURI(), next.depth+1, f.Priority)
+			add(f.URL.RequestURI(), via, next.depth+1, f.Priority)
 		}
 	}
 	return requested, refused
@@ -121,7 +125,7 @@ func TestMazes(t *testing.T) {
 			t.Logf("%d requests into %s", len(requested), b.stops["site.test"])
 			again := New(40)
 			again.Restore(map[string][]byte{Mark + "site.test": []byte(b.Encode("site.test")), "other": nil})
-			if stopped := b.stops["site.test"]; len(stopped) != 1 || !again.IsStopped("site.test", stopped[0]+"x/y") {
+			if stopped := b.stops["site.test"]; len(stopped) != 1 || !again.IsStopped("site.test", stopped[0]+"x/y", nil) {
 				t.Error("a restart forgets it")
 			}
 			if name == "iocaine" {

@@ -90,6 +90,42 @@ func (m Maze) Site(pages int) Site {
 	}
 }
 
+// A MixedSite has a maze beside its pages.
+type MixedSite struct {
+	Pages  int
+	IsPage func(target string) bool
+	Links  func(target string) []string
+}
+
+// Beside returns a site with so many pages in a row, each with a footnote in a directory of its own, and a maze whose
+// entrances are directories at the root, as those of the pages are.
+func Beside(m Maze, pages int) MixedSite {
+	isPage := func(target string) bool {
+		return target == "/" || strings.HasPrefix(target, "/docs/") || strings.HasPrefix(target, "/note-")
+	}
+	return MixedSite{1 + 2*pages, isPage, func(target string) []string {
+		var n int
+		frame := []string{"/", "/docs/0", "/docs/1", "/docs/2", "/docs/3"}
+		switch {
+		case target == "/":
+			for i := range 8 {
+				frame = append(frame, fmt.Sprintf("/entrance-%d/", i))
+			}
+			return frame
+		case !isPage(target):
+			return m.Links(target)
+		case strings.HasPrefix(target, "/note-"):
+			return frame
+		}
+		_, _ = fmt.Sscanf(target, "/docs/%d", &n) // the site has no other pages
+		frame = append(frame, fmt.Sprintf("/note-%d/", n))
+		if n+1 < pages {
+			frame = append(frame, fmt.Sprintf("/docs/%d", n+1))
+		}
+		return frame
+	}}
+}
+
 // numbersOf returns numbers that depend on a path alone.
 func numbersOf(path string) *rand.Rand {
 	h := fnv.New64a()

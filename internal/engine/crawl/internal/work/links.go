@@ -145,7 +145,7 @@ func (rd *reading) compareLinks(res *Result, text string, noIndex bool) {
 	res.Found, res.Refused = found, append(res.Refused, refused...)
 	if isNew {
 		res.Mazes = rd.mazes.Encode(l.HostName)
-		rd.log.Warn("a part of a host goes on for ever and is left alone: traps.maze_pages", "host", l.HostName,
+		rd.log.Warn("parts of a host go on for ever and are left alone: traps.maze_pages", "host", l.HostName,
 			"parts", res.Mazes, "page", l.URL.String())
 	}
 }

@@ -24,7 +24,7 @@ func (w *Worker) fetchPage(ctx context.Context, res *Result) {
 		res.Page = refusal
 		return
 	}
-	if l.Head.Depth > 0 && w.mazes.IsStopped(l.HostName, l.Head.RequestURI) {
+	if l.Head.Depth > 0 && w.mazes.IsStopped(l.HostName, l.Head.RequestURI, func() string { return w.viaOf(l) }) {
 		res.Page.End, res.Page.Refused = w.o.Now(), true
 		res.Page.Outcome = storage.Outcome{State: storage.Denied, Reason: storage.ReasonMaze}
 		return
@@ -38,6 +38,23 @@ func (w *Worker) fetchPage(ctx context.Context, res *Result) {
 	defer closePartial(failure)
 	res.Page.Report = report
 	w.takePage(ctx, res, resp, failure)
+}
+
+// viaOf returns the target of the page that the URL of a lease was found on; "" if that is a seed, a sitemap or on
+// another host, or cannot be read.
+func (w *Worker) viaOf(l *frontier.Lease) (target string) {
+	if l.Head.ViaHost != l.Host {
+		return ""
+	}
+	_, err := w.store.URLs(l.Host, l.Head.ViaOrdinal, 1, func(h storage.Head) {
+		if h.Depth > 0 && !h.Sitemap {
+			target = h.RequestURI
+		}
+	})
+	if err != nil {
+		return ""
+	}
+	return target
 }
 
 // takePage takes what a request for a page has brought.
