@@ -2,6 +2,7 @@ package frontier
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -60,10 +61,8 @@ func (o *TrapOptions) CheckRefresh(u, page weburl.URL) storage.Trap {
 
 func countParameters(query string) int {
 	n := 0
-	for part := range strings.FieldsFuncSeq(query, func(r rune) bool { return r == '&' || r == ';' }) {
-		if part != "" {
-			n++
-		}
+	for range strings.FieldsFuncSeq(query, func(r rune) bool { return r == '&' || r == ';' }) {
+		n++
 	}
 	return n
 }
@@ -311,13 +310,7 @@ func (s *Sessions) stripQuery(query string) (string, bool) {
 	if !found {
 		return query, false
 	}
-	var kept []string
-	for part := range strings.SplitSeq(query, "&") {
-		if !s.isSession(part) {
-			kept = append(kept, part)
-		}
-	}
-	return strings.Join(kept, "&"), true
+	return strings.Join(slices.DeleteFunc(strings.Split(query, "&"), s.isSession), "&"), true
 }
 
 func (s *Sessions) isSession(parameter string) bool {

@@ -62,13 +62,8 @@ func (l *List) Find(target string, on Products) *Line {
 
 // find returns the line that a target with a segment, or with a parameter of a name, is of.
 func (x *index) find(text, path, query string, on Products) *Line {
-	for _, n := range x.lines[text] {
-		if n.matches(path, query, on) {
-			return n
-		}
-	}
-	if i := strings.IndexAny(text, x.marks); i >= 0 {
-		for _, n := range x.lines[text[:i+1]] {
+	for _, key := range [...]string{text, text[:strings.IndexAny(text, x.marks)+1]} {
+		for _, n := range x.lines[key] {
 			if n.matches(path, query, on) {
 				return n
 			}
@@ -138,18 +133,12 @@ func (p *parameter) has(value string) bool {
 // parameters yields the parameters of a query, which & and ; separate.
 func parameters(query string) func(yield func(name, value string) bool) {
 	return func(yield func(name, value string) bool) {
-		for range mostParameters {
-			end := 0
-			for end < len(query) && query[end] != '&' && query[end] != ';' {
-				end++
-			}
-			if name, value, _ := strings.Cut(query[:end], "="); name != "" && !yield(name, value) {
+		left := mostParameters
+		for part := range strings.FieldsFuncSeq(query, func(r rune) bool { return r == '&' || r == ';' }) {
+			name, value, _ := strings.Cut(part, "=")
+			if left--; left < 0 || name != "" && !yield(name, value) {
 				return
 			}
-			if end == len(query) {
-				return
-			}
-			query = query[end+1:]
 		}
 	}
 }

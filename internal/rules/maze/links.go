@@ -13,8 +13,7 @@ const (
 
 // Links takes note of a page with what was found on it, gives links of a suspected branch their
 // priorities, and takes out those into mazes, which it returns. text is what people see of the page, if
-// [Branches.Suspects] wants it. isNew says that the page has shown that its branch is a maze, or none of the one that
-// its host is.
+// [Branches.Suspects] wants it. isNew says that the page has shown that its branch is a maze, or none of it.
 func (b *Branches) Links(
 	of weburl.URL, depth uint16, found []storage.Found, text string, noIndex bool,
 ) (kept []storage.Found, refused []storage.Refused, isNew bool) {
@@ -48,13 +47,11 @@ func (b *Branches) Links(
 		return found, nil, false
 	}
 	for _, f := range found {
-		via := func() string {
-			if depth == 0 || f.URL.Host() != p.host {
-				return ""
-			}
-			return p.uri
+		u, via := f.URL, p.uri
+		if depth == 0 || u.Host() != p.host {
+			via = ""
 		}
-		if u := f.URL; !f.Seed && isStopped(b.stops[u.Host()], u.RequestURI(), via) {
+		if !f.Seed && isStopped(b.stops[u.Host()], u.RequestURI(), func() string { return via }) {
 			refused = append(refused, storage.Refused{Host: u.Host(), Reason: storage.TrapMaze, URL: u})
 		} else {
 			kept = append(kept, f)
@@ -70,7 +67,7 @@ const usualLinks = 64
 func putLast(found []storage.Found, fresh []int, path string) {
 	into := fresh[:0]
 	for _, i := range fresh {
-		if f := &found[i]; isIn(path, f.URL.RequestURI()) {
+		if f := &found[i]; path == "/" || path == section(f.URL.RequestURI()) {
 			f.Priority = lastPriority
 			into = append(into, i)
 		}

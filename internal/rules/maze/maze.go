@@ -13,7 +13,6 @@
 package maze
 
 import (
-	"hash/maphash"
 	"math"
 	"slices"
 	"strings"
@@ -59,8 +58,8 @@ type Branches struct {
 	any   atomic.Bool // a branch has been suspected: before that nobody needs texts and links from outside
 	mu    sync.Mutex
 	hosts map[string]*host
-	// stops has the mazes of hosts: their branches. Where that is all of a host, the directories that are none follow,
-	// each behind a sitePrefix.
+	// stops has the mazes of hosts, their branches. Those of "/", all of a host, have the directories of a site in it
+	// at their end, each with a sitePrefix.
 	stops map[string][]string
 }
 
@@ -71,12 +70,11 @@ type host struct {
 	inSeen   int      // links in seen
 	root     branch   // all of the host
 	branches []branch // its directories
-	keys     []uint64 // of the branches
+	paths    []string // of the branches; "/" for the files at the root, which are only counted
 }
 
 // branch counts the pages of a branch since the last suspicion ended.
 type branch struct {
-	path        string // of a directory; "/" for the files at the root, which are only counted
 	like, other uint32 // pages like those of a maze, and others
 	tries       uint8
 	suspected   bool
@@ -105,8 +103,8 @@ func (b *Branches) Suspects(of string) bool {
 	return h != nil && h.isSuspected()
 }
 
-// IsStopped reports whether a URL is in a maze. A host that is one as a whole may have the pages of a site as well:
-// via returns the target of its page that the URL was found on, "" if that was a seed, or elsewhere.
+// IsStopped reports whether a URL is in a maze. via returns the target of the page that it was found on; "" if that is
+// a seed, or on another host.
 func (b *Branches) IsStopped(of, uri string, via func() string) bool {
 	if b == nil {
 		return false
@@ -117,53 +115,43 @@ func (b *Branches) IsStopped(of, uri string, via func() string) bool {
 	return isStopped(stops, uri, via)
 }
 
+// sitePrefix is that of a directory which is none of the maze that its host is. It sorts behind paths.
+const sitePrefix = "site "
+
 // isStopped is IsStopped for a host with mazes.
 func isStopped(stops []string, uri string, via func() string) bool {
+	isSite := func(path string) bool { return slices.Contains(stops, sitePrefix+path) }
 	path := section(uri)
 	switch {
-	case len(stops) == 0:
-		return false
-	case stops[0] != "/" || path != "/" && slices.Contains(stops, path):
+	case len(stops) == 0 || stops[0] != "/" || path != "/" && slices.Contains(stops, path):
 		return slices.Contains(stops, path)
-	case isSite(stops, path):
-		return false
-	case !slices.ContainsFunc(stops, func(s string) bool { return strings.HasPrefix(s, sitePrefix) }):
-		return true // no page of the host is one of a site
+	case isSite(path) || !strings.HasPrefix(stops[len(stops)-1], sitePrefix):
+		return !isSite(path)
 	}
 	from := via()
-	return from != "" && !isSite(stops, section(from))
+	return from != "" && !isSite(section(from))
 }
-
-// sitePrefix is that of a directory which is none of the maze that its host is.
-const sitePrefix = "!"
-
-// isSite reports whether a directory is known for none of the maze that its host is.
-func isSite(stops []string, path string) bool { return slices.Contains(stops, sitePrefix+path) }
-
-// isIn reports whether a URL is in a branch.
-func isIn(path, uri string) bool { return path == "/" || path == section(uri) }
 
 // judge takes note of a page of a host. It returns what becomes of its links, and the branch that this is for. The
 // caller has the lock.
 func (b *Branches) judge(h *host, p *page) (advice Advice, path string) {
 	path = section(p.uri)
-	known, directory := p.links-p.fresh, h.branch(path)
-	isOfMaze := p.fresh >= fewestLinks && known <= max(mostKnown, p.links/5)
-	stops := b.stops[p.host]
-	if isWhole := len(stops) > 0 && stops[0] == "/"; isWhole {
-		h.root = branch{} // it is judged already
-		if isFrame := known > max(mostKnown, p.links/5); isFrame && !isSite(stops, path) && len(stops) < mostInHost {
+	stops, directory, root, least := b.stops[p.host], h.branch(path), &h.root, b.least
+	isFrame := p.links-p.fresh > max(mostKnown, p.links/5)
+	isLike := p.fresh >= fewestLinks && !isFrame
+	if len(stops) > 0 && stops[0] == "/" {
+		h.root = branch{} // which is judged already
+		if isFrame && len(stops) < mostInHost && !slices.Contains(stops, sitePrefix+path) {
 			b.stops[p.host] = append(slices.Clip(stops), sitePrefix+path)
 		}
 	}
-	root, least := &h.root, b.least
 	if path == "/" {
-		directory.tally(isOfMaze)
-	} else if advice = directory.count(p, isOfMaze, least); directory.suspected || 2*directory.like > root.like {
+		directory.count(p, isLike, math.MaxInt32)
+	} else if advice = directory.count(p, isLike, least); directory.suspected || 2*directory.like > root.like {
 		least = math.MaxInt32 // it has most of what is like a maze, and is judged in place of its host
 	}
 	if advice != Stop {
-		if of := root.count(p, isOfMaze, least); advice == Usual || of == Stop {
+		if of := root.count(p, isLike, least); advice == Usual || of == Stop {
 			advice, path = of, "/"
 		}
 	}
@@ -171,30 +159,26 @@ func (b *Branches) judge(h *host, p *page) (advice Advice, path string) {
 	case Last:
 		b.any.Store(true)
 	case Stop:
-		b.stop(h, p.host, path)
+		b.stops[p.host] = h.stop(path, append(slices.Clip(stops), path))
 	}
 	return advice, path
 }
 
-// stop takes note of a maze. The rest of the host is judged without it, and by what is like a site so far.
-func (b *Branches) stop(h *host, of, path string) {
-	stops := slices.Clip(b.stops[of])
-	if path == "/" {
-		stops = slices.Insert(stops, 0, path)
-	} else {
-		stops = append(stops, path)
-	}
-	h.root, h.keys = branch{}, h.keys[:0]
-	h.branches = slices.DeleteFunc(h.branches, func(d branch) bool { return !d.isSite() })
-	for i := range h.branches {
-		d := &h.branches[i]
-		if path == "/" && !isSite(stops, d.path) {
-			stops = append(stops, sitePrefix+d.path)
+// stop has the rest of the host judged without a maze, and by its pages that are like those of a site. It returns the
+// stops with the directories of these if the maze is the host.
+func (h *host) stop(path string, stops []string) []string {
+	paths, branches := h.paths, h.branches
+	h.root, h.paths, h.branches = branch{}, nil, nil
+	for i, d := range branches {
+		if d.other*10 <= d.like {
+			continue
 		}
-		*d = branch{path: d.path, other: d.other, outside: d.outside, lastOutside: d.lastOutside}
-		h.keys = append(h.keys, maphash.String(seed, d.path))
+		if h.branch(paths[i]).other = d.other; path == "/" {
+			stops = append(stops, sitePrefix+paths[i])
+		}
 	}
-	b.stops[of] = stops
+	slices.Sort(stops)
+	return stops
 }
 
 // host returns what is known of a host. If there are too many, one that is not suspected is forgotten.
@@ -220,71 +204,43 @@ func (h *host) isSuspected() bool {
 	return h.root.suspected || slices.ContainsFunc(h.branches, func(b branch) bool { return b.suspected })
 }
 
-// seed makes the keys of directories such that no site can choose equal ones.
-var seed = maphash.MakeSeed()
-
 // find returns the branch of a directory; nil: there is none.
-func (h *host) find(key uint64) *branch {
-	if i := slices.Index(h.keys, key); i >= 0 {
+func (h *host) find(path string) *branch {
+	if i := slices.Index(h.paths, path); i >= 0 {
 		return &h.branches[i]
 	}
 	return nil
 }
 
-// branch returns the branch of a directory. If there are too many, the one of fewest pages is forgotten, of equal ones
-// the one that was found first: so those that many come from stay, however many others a site has.
+// branch returns the branch of a directory. If there are too many, it takes the place of one with a single page; if
+// there is none, it is one of no account.
 func (h *host) branch(path string) *branch {
-	key := maphash.String(seed, path)
-	if b := h.find(key); b != nil {
+	if b := h.find(path); b != nil {
 		return b
 	}
-	if len(h.keys) >= mostInHost {
-		fewest := 0
-		for i := range h.branches {
-			if h.branches[i].weight() < h.branches[fewest].weight() {
-				fewest = i
-			}
+	if len(h.paths) >= mostInHost {
+		i := slices.IndexFunc(h.branches, func(d branch) bool { return !d.suspected && d.like+d.other < 2 })
+		if i < 0 {
+			return new(branch)
 		}
-		h.keys, h.branches = slices.Delete(h.keys, fewest, fewest+1), slices.Delete(h.branches, fewest, fewest+1)
+		h.paths, h.branches = slices.Delete(h.paths, i, i+1), slices.Delete(h.branches, i, i+1)
 	}
-	h.keys, h.branches = append(h.keys, key), append(h.branches, branch{path: strings.Clone(path)})
+	h.paths, h.branches = append(h.paths, strings.Clone(path)), append(h.branches, branch{})
 	return &h.branches[len(h.branches)-1]
 }
 
-// tally counts a page like that of a maze, or another one.
-func (b *branch) tally(like bool) {
+// count counts a page.
+func (b *branch) count(p *page, like bool, least int) Advice {
 	if like {
 		b.like++
 	} else {
 		b.other++
 	}
-}
-
-// weight is how much is lost if the branch is forgotten.
-func (b *branch) weight() uint64 {
-	if b.suspected {
-		return math.MaxUint64
-	}
-	return uint64(b.like) + uint64(b.other)
-}
-
-// isSite reports whether there are enough pages in the branch that are not like those of a maze.
-func (b *branch) isSite() bool { return b.other*10 > b.like }
-
-// again returns the branch without its pages.
-func (b *branch) again() branch {
-	return branch{path: b.path, tries: b.tries, outside: b.outside, lastOutside: b.lastOutside}
-}
-
-// count counts a page.
-func (b *branch) count(p *page, like bool, least int) Advice {
-	b.tally(like)
 	if !b.suspected {
-		if int64(b.like) < int64(least)<<b.tries || b.isSite() {
+		if int64(b.like) < int64(least)<<b.tries || b.other*10 > b.like {
 			return Usual
 		}
-		*b = b.again()
-		b.suspected, b.from = true, p.depth
+		*b = branch{suspected: true, from: p.depth, tries: b.tries, outside: b.outside, lastOutside: b.lastOutside}
 		return Last
 	}
 	b.pages++
@@ -299,8 +255,7 @@ func (b *branch) count(p *page, like bool, least int) Advice {
 	case b.isMaze():
 		return Stop
 	}
-	*b = b.again()
-	b.tries = min(b.tries+1, mostTries)
+	*b = branch{tries: min(b.tries+1, mostTries), outside: b.outside, lastOutside: b.lastOutside}
 	return Usual
 }
 
@@ -321,7 +276,7 @@ func (b *branch) isMaze() bool {
 // linkedFrom takes note of a link of another host to a page of this one.
 func (h *host) linkedFrom(other, uri string) {
 	if path := section(uri); uri != path {
-		h.find(maphash.String(seed, path)).linkedFrom(other)
+		h.find(path).linkedFrom(other)
 	}
 	if uri != "/" {
 		h.root.linkedFrom(other)

@@ -125,7 +125,8 @@ func TestMazes(t *testing.T) {
 			t.Logf("%d requests into %s", len(requested), b.stops["site.test"])
 			again := New(40)
 			again.Restore(map[string][]byte{Mark + "site.test": []byte(b.Encode("site.test")), "other": nil})
-			if stopped := b.stops["site.test"]; len(stopped) != 1 || !again.IsStopped("site.test", stopped[0]+"x/y", nil) {
+			stopped := b.stops["site.test"]
+			if len(stopped) != 1 || !again.IsStopped("site.test", stopped[0]+"x/y", nil) {
 				t.Error("a restart forgets it")
 			}
 			if name == "iocaine" {

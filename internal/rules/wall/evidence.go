@@ -113,9 +113,4 @@ func toFront(list []uint16, v uint16) {
 }
 
 // increase adds 1, up to 255.
-func increase(n uint8) uint8 {
-	if n == math.MaxUint8 {
-		return n
-	}
-	return n + 1
-}
+func increase(n uint8) uint8 { return n + min(1, math.MaxUint8-n) }

@@ -166,16 +166,13 @@ func (m *matcher) candidate(body []byte, i int) int {
 		four := body[i : i+4*stride]
 		a, b := m.offsets[hashIn(four, 0)], m.offsets[hashIn(four, stride)]
 		c, d := m.offsets[hashIn(four, 2*stride)], m.offsets[hashIn(four, 3*stride)]
-		switch {
-		case a|b|c|d == 0:
-		case m.hasWindow(body, i, a):
-			return i
-		case m.hasWindow(body, i+stride, b):
-			return i + stride
-		case m.hasWindow(body, i+2*stride, c):
-			return i + 2*stride
-		case m.hasWindow(body, i+3*stride, d):
-			return i + 3*stride
+		if a|b|c|d == 0 {
+			continue
+		}
+		for k, offsets := range [...]uint8{a, b, c, d} {
+			if m.hasWindow(body, i+k*stride, offsets) {
+				return i + k*stride
+			}
 		}
 	}
 	for ; i+block <= len(body); i += stride {

@@ -151,10 +151,10 @@ func cutTag(b []byte) (name token, rest []byte) {
 	}
 	element := b[:name.length]
 	rest = after(rest, '>')
-	if equalFold(element, "script") || equalFold(element, "style") {
+	if bytes.EqualFold(element, []byte("script")) || bytes.EqualFold(element, []byte("style")) {
 		for len(rest) > 0 {
 			rest = after(rest, '<')
-			if len(rest) > name.length && rest[0] == '/' && equalFold(rest[1:1+name.length], string(element)) {
+			if len(rest) > name.length && rest[0] == '/' && bytes.EqualFold(rest[1:1+name.length], element) {
 				return name, after(rest, '>')
 			}
 		}
@@ -168,19 +168,6 @@ func after(b []byte, c byte) []byte {
 		return b[i+1:]
 	}
 	return nil
-}
-
-// equalFold compares without regard to the case of ASCII letters.
-func equalFold(b []byte, s string) bool {
-	if len(b) != len(s) {
-		return false
-	}
-	for i, c := range b {
-		if lower(c) != lower(s[i]) {
-			return false
-		}
-	}
-	return true
 }
 
 func lower(c byte) byte {

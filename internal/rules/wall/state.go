@@ -247,8 +247,7 @@ func (s *State) judgeShort(kind Kind, a *Answer) (Kind, int) {
 func (s *State) forgetGate() {
 	for _, list := range [][]uint16{s.sections[:], s.tops[:]} {
 		if i := slices.Index(list, s.gate); s.gate != 0 && i >= 0 {
-			copy(list[i:], list[i+1:])
-			list[len(list)-1] = 0
+			_ = slices.Delete(list, i, i+1) // the last one becomes 0
 		}
 	}
 	s.gate = 0

@@ -157,13 +157,7 @@ func (v Verdict) Evidence(marks *Marks) string {
 }
 
 func (v Verdict) sections() string {
-	switch v.Sections {
-	case 1:
-		return "1 section"
-	case 3:
-		return "3 or more sections"
-	}
-	return fmt.Sprintf("%d sections", v.Sections)
+	return [...]string{"0 sections", "1 section", "2 sections", "3 or more sections"}[min(v.Sections, 3)]
 }
 
 func (v Verdict) what(marks *Marks) string {

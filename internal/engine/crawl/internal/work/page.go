@@ -40,20 +40,13 @@ func (w *Worker) fetchPage(ctx context.Context, res *Result) {
 	w.takePage(ctx, res, resp, failure)
 }
 
-// viaOf returns the target of the page that the URL of a lease was found on; "" if that is a seed, a sitemap or on
-// another host, or cannot be read.
+// viaOf returns the target of the page that a URL was found on; "": a seed, a sitemap, on another host, or unreadable.
 func (w *Worker) viaOf(l *frontier.Lease) (target string) {
-	if l.Head.ViaHost != l.Host {
-		return ""
-	}
-	_, err := w.store.URLs(l.Host, l.Head.ViaOrdinal, 1, func(h storage.Head) {
-		if h.Depth > 0 && !h.Sitemap {
+	_, _ = w.store.URLs(l.Head.ViaHost, l.Head.ViaOrdinal, 1, func(h storage.Head) {
+		if h.Depth > 0 && !h.Sitemap && l.Head.ViaHost == l.Host {
 			target = h.RequestURI
 		}
 	})
-	if err != nil {
-		return ""
-	}
 	return target
 }
 
