@@ -23,11 +23,12 @@ func (b *Branches) Links(
 	p := page{host: of.Host(), uri: of.RequestURI(), depth: depth, text: text, noIndex: noIndex}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	h := b.host(p.host)
+	h, stops := b.host(p.host), b.stops[p.host]
 	var room [usualLinks]int
 	own := room[:0] // indexes of found
 	for i := range found {
-		if f := &found[i]; !f.Sitemap && f.URL.Host() == p.host {
+		f := &found[i]
+		if !f.Sitemap && f.URL.Host() == p.host && (len(stops) == 0 || !isIn(stops, section(f.URL.RequestURI()))) {
 			own = append(own, i)
 		}
 	}
@@ -35,7 +36,6 @@ func (b *Branches) Links(
 	fresh := h.note(found, compared)
 	p.links, p.fresh = len(compared), len(fresh)
 	fresh = append(fresh, rest...)
-	before := len(b.stops[p.host])
 	advice, path := b.judge(h, &p)
 	switch {
 	case advice == Last:
@@ -57,7 +57,7 @@ func (b *Branches) Links(
 			kept = append(kept, f)
 		}
 	}
-	return kept, refused, len(b.stops[p.host]) > before
+	return kept, refused, len(b.stops[p.host]) > len(stops)
 }
 
 // usualLinks is how many links of a page need no room of their own.

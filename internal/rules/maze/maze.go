@@ -118,13 +118,16 @@ func (b *Branches) IsStopped(of, uri string, via func() string) bool {
 // sitePrefix is that of a directory which is none of the maze that its host is. It sorts behind paths.
 const sitePrefix = "site "
 
+// isIn reports whether a directory is a maze.
+func isIn(stops []string, path string) bool { return path != "/" && slices.Contains(stops, path) }
+
 // isStopped is IsStopped for a host with mazes.
 func isStopped(stops []string, uri string, via func() string) bool {
 	isSite := func(path string) bool { return slices.Contains(stops, sitePrefix+path) }
 	path := section(uri)
 	switch {
-	case len(stops) == 0 || stops[0] != "/" || path != "/" && slices.Contains(stops, path):
-		return slices.Contains(stops, path)
+	case len(stops) == 0 || stops[0] != "/" || isIn(stops, path):
+		return isIn(stops, path)
 	case isSite(path) || !strings.HasPrefix(stops[len(stops)-1], sitePrefix):
 		return !isSite(path)
 	}
@@ -237,6 +240,9 @@ func (b *branch) count(p *page, like bool, least int) Advice {
 		b.other++
 	}
 	if !b.suspected {
+		if int64(b.like)+int64(b.other) >= 2*int64(least)<<b.tries { // those of long ago count less
+			b.like, b.other = b.like/2, b.other/2
+		}
 		if int64(b.like) < int64(least)<<b.tries || b.other*10 > b.like {
 			return Usual
 		}

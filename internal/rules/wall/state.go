@@ -208,12 +208,7 @@ func (s *State) judgeMarked(a *Answer) (Kind, int) {
 }
 
 // first returns for how many documents the n-th equal one counts.
-func (s *State) first(n uint8) int {
-	if n == 2 {
-		return 2
-	}
-	return 1
-}
+func (s *State) first(n uint8) int { return [...]int{1, 1, 2, 1}[min(n, 3)] }
 
 // judgeShort judges a short document without a mark that counts, or one of a gate, which most hosts
 // have: a refusal of a kind only if it comes again and again, from a host that had others before.
