@@ -76,9 +76,8 @@ func ParseRateLimit(header map[string][]string, now time.Time) (r RateLimit) {
 		r.readPolicies(lines(name), policies)
 	}
 	r.readQuotas(lines("Ratelimit"), policies)
-	for _, prefix := range [...]string{"Ratelimit-", "X-Ratelimit-"} {
-		r.readReset(lines(prefix+"Remaining"), lines(prefix+"Reset"), now)
-	}
+	r.readReset(lines("Ratelimit-Remaining"), lines("Ratelimit-Reset"), now)
+	r.readReset(lines("X-Ratelimit-Remaining"), lines("X-Ratelimit-Reset"), now)
 	return r
 }
 

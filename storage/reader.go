@@ -13,13 +13,26 @@ type Head struct {
 	Last Outcome // zero: none
 }
 
-// reader reads URLs of one host and keeps the last block.
+// reader reads URLs of one host.
 type reader struct {
-	tx    *txn
-	row   hostRow
+	tx       *txn
+	row      hostRow
+	entries  lastBlock // of bucketURL
+	outcomes lastBlock // of bucketState
+}
+
+// lastBlock is the block of a bucket that was read last.
+type lastBlock struct {
+	at    uint32 // ordinal of its first URL
 	block []byte
-	at    uint32 // ordinal of block's first entry
-	have  bool
+}
+
+// of returns the block of a bucket with a URL of the reader's host.
+func (b *lastBlock) of(rd *reader, bucket []byte, ordinal uint32) []byte {
+	if at := blockOf(ordinal); b.block == nil || b.at != at {
+		b.at, b.block = at, rd.tx.Bucket(bucket).Get(appendBlockKey(nil, rd.row.id, ordinal))
+	}
+	return b.block
 }
 
 // entry decodes one URL of the host, from its block or from the tail.
@@ -30,12 +43,7 @@ func (rd *reader) entry(ordinal uint32) (Entry, error) {
 	index := int(ordinal - rd.row.spilled)
 	block := rd.row.tail
 	if ordinal < rd.row.spilled {
-		index = int(ordinal % blockSize)
-		if !rd.have || rd.at != blockOf(ordinal) {
-			rd.at, rd.have = blockOf(ordinal), true
-			rd.block = rd.tx.Bucket(bucketURL).Get(appendBlockKey(nil, rd.row.id, ordinal))
-		}
-		block = rd.block
+		index, block = int(ordinal%blockSize), rd.entries.of(rd, bucketURL, ordinal)
 	}
 	b, ok := nthEntry(block, index)
 	if ok {
@@ -49,8 +57,7 @@ func (rd *reader) entry(ordinal uint32) (Entry, error) {
 func (rd *reader) outcome(ordinal uint32) (Outcome, error) {
 	body, ok := rd.row.recentOutcome(ordinal)
 	if !ok && ordinal < rd.row.stateTop {
-		block := rd.tx.Bucket(bucketState).Get(appendBlockKey(nil, rd.row.id, ordinal))
-		body, ok = findSlot(block, uint8(ordinal%blockSize))
+		body, ok = findSlot(rd.outcomes.of(rd, bucketState, ordinal), uint8(ordinal%blockSize))
 	}
 	if !ok {
 		return Outcome{}, nil

@@ -240,7 +240,6 @@ func (oc *outcomes) takeCommitted(b *batch) {
 	}
 	oc.keysCommitted(b, now)
 	b.answer(nil)
-	oc.collect()
 	oc.tally.Committed(b.rows.Done, &b.result)
 	if b.addition == nil {
 		oc.pauseEnd = now.Add(min(pauseTimes*b.took, maxPause))

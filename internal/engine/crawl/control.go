@@ -240,7 +240,6 @@ func (pm *permits) change(l Live, overridden map[storage.HostID]int) {
 		Live: l.Live, Workers: l.Workers, Overridden: overridden,
 	}, pm.o.Now())
 	pm.reconsider()
-	pm.collect()
 }
 
 // setScope puts a scope in force.
@@ -338,7 +337,6 @@ func (g *gathering) controlHost(name string, o frontier.Command) error {
 		g.mazes.Forget(name)
 		g.pending.setMark(maze.Mark+name, nil)
 	}
-	g.collect()
 	attributes := []any{"host", name, "order", o.Kind.String()}
 	if !o.Until.IsZero() {
 		attributes = append(attributes, "until", o.Until)

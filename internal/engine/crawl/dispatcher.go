@@ -115,6 +115,7 @@ func (d *dispatcher) dispatch(ctx context.Context) {
 	d.surveyor.Begin(d.postponedAfter())
 	for d.goesOn() && ctx.Err() == nil {
 		d.handOut()
+		d.collect()
 		if d.isDone() {
 			d.end = cmp.Or(d.limit(), EndDone)
 			return
@@ -175,7 +176,8 @@ func (d *dispatcher) shutDown() {
 	d.report("stopping")
 	second := time.NewTicker(time.Second)
 	defer second.Stop()
-	for d.flights.count()+d.remote.Working()+d.loads.Active() > 0 || d.committing || d.hasToCommit() && !d.broken {
+	for d.collect(); d.flights.count()+d.remote.Working()+d.loads.Active() > 0 || d.committing ||
+		d.hasToCommit() && !d.broken; d.collect() {
 		d.requests.Flush()
 		toCommit, batch := d.nextBatch()
 		select {
@@ -212,15 +214,10 @@ func (d *dispatcher) finish() error {
 
 // takeResults takes a result, and others that are there too.
 func (d *dispatcher) takeResults(e workerEvent) {
-	for range maxGroup {
-		e.apply(d)
-		select {
-		case e = <-d.results:
-		default:
-			return
-		}
-	}
 	e.apply(d)
+	for range min(len(d.results), maxGroup) {
+		(<-d.results).apply(d)
+	}
 }
 
 // setTimer sets the timer to the next instant at which something is due. A request is never early
@@ -280,7 +277,8 @@ func (d *dispatcher) everySecond() {
 	}
 }
 
-// collect takes over what the frontier has for the store, the loader and the sweeper.
+// collect takes over what the frontier has for the store, the loader and the sweeper. The dispatcher does so before it
+// waits; who calls it earlier needs to see what there is.
 func (g *gathering) collect() {
 	g.pending.merge(g.f.TakeBatch())
 	g.loads.Add(g.f.TakeWants(), g.f.ReadsPuts)

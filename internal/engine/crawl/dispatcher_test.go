@@ -138,7 +138,7 @@ func TestLedgerOffset(t *testing.T) {
 			results = append(results, d.flights.entered[i])
 		}
 		for _, i := range test.ends {
-			d.flights.remove(results[i])
+			d.flights.take(results[i])
 		}
 		d.pending.setMark("something", nil)
 		_, b := d.nextBatch()
@@ -150,11 +150,36 @@ func TestLedgerOffset(t *testing.T) {
 		d.handedOver(b)
 		d.committing = false
 		d.enter(&frontier.Lease{ID: 100, Kind: frontier.Page}, time.Now())
-		d.flights.remove(d.flights.entered[len(results)]) // it has ended, and its outcome is in no batch
+		d.flights.take(d.flights.entered[len(results)]) // it has ended, and its outcome is in no batch
 		d.addition = &addition{Rows: lists.Rows{Found: make([]storage.Found, 1)}}
 		if _, b := d.nextBatch(); b == nil || b.offset != test.want {
 			t.Errorf("%s: an addition is %+v, want offset %d", name, b, test.want)
 		}
+	}
+}
+
+// TestReusedResult: a result is used again without anything of its lease before, unless its context has ended.
+func TestReusedResult(t *testing.T) {
+	f := flights{all: make(map[uint64]*work.Result), working: t.Context()}
+	enter := func(id uint64) *work.Result {
+		f.enter(&frontier.Lease{ID: id, Kind: frontier.Page}, id, time.Now())
+		return f.all[id]
+	}
+	end := func(res *work.Result) {
+		f.take(res)
+		f.reuse(res)
+	}
+	first := enter(1)
+	first.RequestEnded, first.Page.Bytes = true, 7
+	end(first)
+	second := enter(2)
+	if second != first || second.RequestEnded || second.Page.Bytes != 0 || second.Ctx.Err() != nil {
+		t.Errorf("the second lease has %+v, want an empty result in the memory of the first", second)
+	}
+	second.End(fetch.ErrTooSlow)
+	end(second)
+	if third := enter(3); third == second || third.Ctx.Err() != nil {
+		t.Errorf("the third lease has a context that ended with the second: %v", third.Ctx.Err())
 	}
 }
 

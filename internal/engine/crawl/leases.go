@@ -23,6 +23,7 @@ type flights struct {
 	naming      context.Context // of lookups
 
 	entered []*work.Result          // whose worker does not have them yet
+	spare   []*work.Result          // empty, to be used again; each has a context that has not ended
 	all     map[uint64]*work.Result // of workers, by lease
 	checkAt time.Time               // the next look for stalled requests; zero: there are no requests
 	workers int                     // started; the others are idle
@@ -40,8 +41,19 @@ func (f *flights) enter(l *frontier.Lease, offset uint64, now time.Time) {
 	if l.Kind == frontier.Page {
 		f.pages++
 	}
-	res := &work.Result{Lease: *l}
-	f.add(res, offset, now)
+	if len(f.spare) == 0 {
+		res := new(work.Result)
+		res.Ctx, res.End = context.WithCancelCause(f.working)
+		f.spare = append(f.spare, res)
+	}
+	last := len(f.spare) - 1
+	res := f.spare[last]
+	f.spare = f.spare[:last]
+	res.Lease, res.Offset = *l, offset
+	f.all[l.ID] = res
+	if f.checkAt.IsZero() {
+		f.checkAt = now.Add(stallCheckEvery)
+	}
 	f.entered = append(f.entered, res)
 }
 
@@ -60,23 +72,16 @@ func (f *flights) take(res *work.Result) {
 		f.pages--
 	}
 	f.busy--
-	f.remove(res)
-}
-
-// add starts a flight.
-func (f *flights) add(res *work.Result, offset uint64, now time.Time) {
-	res.Offset = offset
-	res.Ctx, res.End = context.WithCancelCause(f.working)
-	f.all[res.Lease.ID] = res
-	if f.checkAt.IsZero() {
-		f.checkAt = now.Add(stallCheckEvery)
-	}
-}
-
-// remove ends a flight.
-func (f *flights) remove(res *work.Result) {
 	delete(f.all, res.Lease.ID)
-	res.End(nil)
+}
+
+// reuse takes a result whose lease was taken back, and which nobody reads any more.
+func (f *flights) reuse(res *work.Result) {
+	if ctx, end := res.Ctx, res.End; ctx.Err() == nil {
+		*res = work.Result{}
+		res.Ctx, res.End = ctx, end
+		f.spare = append(f.spare, res)
+	}
 }
 
 // completedOffset returns the offset in the ledger before which every request has ended, given that
@@ -165,6 +170,7 @@ func (oc *outcomes) depart(now time.Time) bool {
 		oc.flights.take(res)
 		oc.quota.End()
 		oc.notSent(&res.Lease, now)
+		oc.flights.reuse(res)
 	}
 	clear(oc.flights.entered)
 	if oc.flights.entered = oc.flights.entered[:0]; err != nil {
@@ -181,7 +187,10 @@ type workerEvent interface{ apply(*dispatcher) }
 // completion is the end of a lease.
 type completion struct{ of *work.Result }
 
-func (c completion) apply(d *dispatcher) { d.complete(c.of) }
+func (c completion) apply(d *dispatcher) {
+	d.complete(c.of)
+	d.flights.reuse(c.of)
+}
 
 // requestEnd is the end of the request of a page whose response is still being read. From then on the
 // dispatcher owns the record of the request, and the worker the rest of the result.
@@ -193,7 +202,6 @@ type requestEnd struct {
 func (e *requestEnd) apply(d *dispatcher) {
 	d.requestEnded(e.of, &e.end.Report)
 	d.fail(d.f.EndRequest(e.of.Lease.ID, e.end))
-	d.collect()
 }
 
 // requestEnded takes what outlasts the process of a request that has ended: its record, and the wait
@@ -233,7 +241,6 @@ func (oc *outcomes) complete(res *work.Result) {
 	if err != nil {
 		oc.fail(fmt.Errorf("complete %s of %s: %w", l.Kind, l.URL, err))
 	}
-	oc.collect()
 }
 
 // logRequest logs the request of a result, with its report. Of clients that make their requests when
@@ -274,13 +281,9 @@ func (oc *outcomes) completePage(res *work.Result) error {
 
 // notSent ends a lease that never reached a worker.
 func (g *gathering) notSent(l *frontier.Lease, now time.Time) {
-	report := frontier.Report{End: now}
-	var err error
-	if l.Kind != frontier.Page {
-		err = g.f.CompleteRobots(l.ID, frontier.RobotsReport{RequestEnd: frontier.RequestEnd{Report: report}})
+	if end := (frontier.RequestEnd{Report: frontier.Report{End: now}}); l.Kind == frontier.Page {
+		g.fail(g.f.CompletePage(l.ID, frontier.PageReport{RequestEnd: end}))
 	} else {
-		err = g.f.CompletePage(l.ID, frontier.PageReport{RequestEnd: frontier.RequestEnd{Report: report}})
+		g.fail(g.f.CompleteRobots(l.ID, frontier.RobotsReport{RequestEnd: end}))
 	}
-	g.fail(err)
-	g.collect()
 }

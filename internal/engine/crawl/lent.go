@@ -60,6 +60,5 @@ func (ld *lender) restoreLending(list recovery.Leases, s store) error {
 			ld.flights.pages++
 		}
 	}
-	ld.collect()
 	return nil
 }

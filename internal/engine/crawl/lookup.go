@@ -24,7 +24,6 @@ func (l *lookup) apply(d *dispatcher) {
 	if err := d.f.CompleteResolve(l.lease, l.report); err != nil {
 		d.fail(fmt.Errorf("complete the lookup of %s: %w", l.host, err))
 	}
-	d.collect()
 }
 
 // lookUpNames begins the lookups that are due, each in a goroutine of its own: name servers take

@@ -70,7 +70,6 @@ func (x *exclusions) takeOptOuts() {
 	x.optOuts.shared = x.o.Shared.optOuts.Load()
 	x.refreshOptOuts()
 	x.reconsider()
-	x.collect()
 }
 
 // endOptOuts takes opt-outs out of force that have ended.
@@ -78,7 +77,6 @@ func (x *exclusions) endOptOuts(now time.Time) {
 	if end := x.optOuts.nextEnd; !end.IsZero() && !now.Before(end) {
 		x.refreshOptOuts()
 		x.reconsider()
-		x.collect()
 	}
 }
 
@@ -103,7 +101,6 @@ func (x *exclusions) changeOptOut(e optout.Entry, remove bool) error {
 	}
 	x.refreshOptOuts()
 	x.reconsider()
-	x.collect()
 	return nil
 }
 

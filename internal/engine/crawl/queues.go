@@ -50,7 +50,6 @@ func (g *gathering) setHost(host *storage.Host, change func(*QueueSettings), now
 		g.pending.setMark(marks.OfLimit(host.ID), mark)
 		g.f.SetLimit(host.ID, after.Limit, host.Completed(), now)
 	}
-	g.collect()
 	g.log.Debug("a client sets a host", "host", host.Name, "blocked_until", after.BlockedUntil, "limit", after.Limit)
 	return nil
 }

@@ -23,7 +23,7 @@ func (e *Engine) settleLastProcess() error {
 		Tally: &e.tally, Commit: e.commitFirst,
 	}, e.store, e.log)
 	if left.Requests != nil {
-		e.requests = &requestLog{left.Requests}
+		e.requests = &requestLog{Requests: left.Requests}
 	}
 	if err != nil {
 		return err

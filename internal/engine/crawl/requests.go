@@ -13,7 +13,10 @@ import (
 )
 
 // requestLog is the request log as the dispatcher, which owns it, writes it.
-type requestLog struct{ *recovery.Requests }
+type requestLog struct {
+	*recovery.Requests
+	policy requestlog.Policy // of the request that is written
+}
 
 // complete logs the request of a result, with its report. What never left the machine is none. The
 // log has one wait that a response demands: the longer of Retry-After and RateLimit.
@@ -29,12 +32,13 @@ func (l *requestLog) complete(res *work.Result, r *frontier.Report) {
 			q.For = lease.Robots.Origin
 		}
 		if rules := res.Robots.Rules; rules != nil {
-			q.Policy = &requestlog.Policy{Record: res.Robots.Record, Packed: res.Robots.Packed,
-				Version: rules.Version()}
+			l.policy = requestlog.Policy{Record: res.Robots.Record, Packed: res.Robots.Packed, Version: rules.Version()}
+			q.Policy = &l.policy
 		}
 		q.Again = l.Again(lease.URL, lease.Robots.Previous.Fetched)
 	case frontier.Page, frontier.Visited:
-		q.Policy = &requestlog.Policy{Record: *lease.Policy, Version: lease.Rules.Version()}
+		l.policy = requestlog.Policy{Record: *lease.Policy, Version: lease.Rules.Version()}
+		q.Policy = &l.policy
 		q.Allowed, q.Line = lease.Verdict.Allowed, lease.Verdict.Line
 		res.Remote.Describe(q)
 		q.Again = l.Again(lease.URL, lease.Head.Last.At)

@@ -54,7 +54,6 @@ func (g *gathering) serveJob(u weburl.URL, job frontier.RobotsJob, answer chan<-
 	r.last++
 	r.waiting[r.last] = answer
 	g.f.Serve(r.last, u, job, g.o.Now())
-	g.collect()
 }
 
 // crossShards hands over what the frontier has for other shards, and for the owners of visits.
@@ -72,5 +71,4 @@ func (g *gathering) crossShards() {
 func (g *gathering) completeQuery(id uint64, res *work.Result) {
 	g.fail(g.f.CompleteQuery(id, res.Robots))
 	g.pending.add(res)
-	g.collect()
 }

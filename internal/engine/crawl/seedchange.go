@@ -74,7 +74,6 @@ func (x *exclusions) applySeeds(u *seedbook.Update) {
 	if u.Removes {
 		x.sweeps.exclude(x.pending)
 	}
-	x.collect()
 }
 
 // addScopeSeeds widens the scope by where seeds led. Nothing of a seed that was removed meanwhile is added.

@@ -74,7 +74,6 @@ func (g *gathering) mayBegin() {
 	for _, host := range g.gate.TakeWoken() {
 		g.f.Admissible(host, g.o.Now())
 	}
-	g.collect()
 }
 
 // leaveGate ends the part of the engine. A fetcher may work on a lease until its deadline.

@@ -186,7 +186,6 @@ func (ld *lender) delete(s *sweep.Sweep) {
 	if ld.o.IgnoreRobots {
 		ld.fail(ld.takeBack(s.Host(), s.Below()))
 	}
-	ld.collect()
 }
 
 // addWalls begins the sweeps of walls that have begun. Their marks are in the next commit, which holds

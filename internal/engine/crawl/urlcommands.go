@@ -43,7 +43,6 @@ func (c *commands) DropQueue(ctx context.Context, name string) (waiting int, err
 func (g *gathering) drop(host storage.HostID, below uint32) {
 	g.sweeps.add(sweep.NewDrop(host, below), g.pending)
 	g.f.Drop(host, below, g.o.Now())
-	g.collect()
 }
 
 // Deletion selects URLs to delete. The zero value is all URLs.

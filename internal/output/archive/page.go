@@ -2,6 +2,8 @@ package archive
 
 import (
 	"bytes"
+	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -67,7 +69,7 @@ type Page struct {
 
 // Compare says whether the page has changed since an earlier response, and the first bytes of the digest of that.
 func (p *Page) Compare(changed bool, before uint64) {
-	p.Changed, p.DigestBefore = &changed, fmt.Sprintf("sha256:%016x", before)
+	p.Changed, p.DigestBefore = &changed, "sha256:"+hex.EncodeToString(binary.BigEndian.AppendUint64(nil, before))
 }
 
 // Usage is whether a use of a page is preferred.

@@ -36,7 +36,9 @@ func (s *Seen) Add(key Key, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.young.bodies == mostBodies {
-		s.old, s.young = s.young, generation{since: s.latest}
+		s.old = s.young // neither is copied by way of the stack, which would have to grow
+		s.young.since, s.young.bodies = s.latest, 0
+		clear(s.young.bits[:])
 	}
 	if at.After(s.latest) {
 		s.latest = at

@@ -232,8 +232,9 @@ func (c *counts[K]) add(k K, n uint64) uint64 {
 	if c.of == nil {
 		c.of = make(map[K]uint64)
 	}
-	c.of[k] += n
-	return c.of[k]
+	n += c.of[k]
+	c.of[k] = n
+	return n
 }
 
 // by returns the counts by name; nil: nothing was counted. What has no name is left out.

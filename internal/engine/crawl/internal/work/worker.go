@@ -266,9 +266,12 @@ func (w *Worker) ended(
 ) (_ *fetch.Response, failure *fetch.Error, report frontier.Report) {
 	if err == nil {
 		res.response = resp
-		q := responseRecord(&res.Lease, resp)
-		w.observe(&q, nil)
-		res.Request = q
+		q := &res.Request
+		*q = RecordOf(&res.Lease, resp.Start, resp.End)
+		q.Sent, q.Status, q.RetryAfter = true, resp.Status, retryAfter(resp.Header, resp.End)
+		q.Bytes, q.BodyBytes = uint64(resp.WireBytes), resp.Body.Size()
+		q.Connected, q.FirstByte = resp.Connected, resp.FirstByte
+		w.observe(q, nil)
 		return resp, nil, frontier.Report{
 			Sent: true, End: resp.End, Duration: resp.End.Sub(resp.Start) - resp.Throttled,
 			Signal: signalOf(resp.Status), Cause: storage.StatusCause(resp.Status),
@@ -281,9 +284,9 @@ func (w *Worker) ended(
 		now := w.o.Now()
 		failure = &fetch.Error{Op: "request", URL: u.String(), Start: now, End: now, Err: err}
 	}
-	q := failureRecord(&res.Lease, failure)
-	w.observe(&q, failure)
-	res.Request = q
+	q := &res.Request
+	*q = failureRecord(&res.Lease, failure)
+	w.observe(q, failure)
 	return nil, failure, frontier.Report{
 		Sent:   failure.Sent || failure.Kind != fetch.KindCanceled,
 		Broken: failure.Kind.Repeats(),
@@ -303,15 +306,6 @@ func (w *Worker) observe(q *requestlog.Request, failure error) {
 	if w.observer != nil {
 		w.observer.Requested(*q)
 	}
-}
-
-// responseRecord returns the record of a request with a response, as far as a worker knows it.
-func responseRecord(l *frontier.Lease, resp *fetch.Response) requestlog.Request {
-	q := RecordOf(l, resp.Start, resp.End)
-	q.Sent, q.Status, q.RetryAfter = true, resp.Status, retryAfter(resp.Header, resp.End)
-	q.Bytes, q.BodyBytes = uint64(resp.WireBytes), resp.Body.Size()
-	q.Connected, q.FirstByte = resp.Connected, resp.FirstByte
-	return q
 }
 
 // failureRecord returns the record of a request without a response, as far as a worker knows it.
