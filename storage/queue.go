@@ -177,12 +177,8 @@ func (rd *reader) recrawls(q HeadsRequest, h *Heads) error {
 		if due > now || len(h.Recrawls) == q.Recrawls {
 			return false, nil
 		}
-		e, err := rd.entry(ordinal)
-		if err != nil {
-			return false, err
-		}
-		o, err := rd.outcome(ordinal)
-		h.Recrawls = append(h.Recrawls, Head{Entry: e, Last: o})
+		head, err := rd.head(ordinal)
+		h.Recrawls = append(h.Recrawls, head)
 		return true, err
 	})
 }
@@ -215,12 +211,10 @@ func (s *rows) Recrawls(host HostID, origin uint8, max int, f func(Head)) error 
 			if max--; max < 0 {
 				return false, nil
 			}
-			e, err := rd.entry(ordinal)
-			if err != nil {
-				return false, err
+			head, err := rd.head(ordinal)
+			if err == nil {
+				f(head)
 			}
-			o, err := rd.outcome(ordinal)
-			f(Head{Entry: e, Last: o})
 			return true, err
 		})
 	})

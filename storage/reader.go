@@ -17,8 +17,8 @@ type Head struct {
 type reader struct {
 	tx       *txn
 	row      hostRow
-	entries  lastBlock // of bucketURL
-	outcomes lastBlock // of bucketState
+	entries  lastBlock // of bucketURL, as outcomes of bucketState
+	outcomes lastBlock
 }
 
 // lastBlock is the block of a bucket that was read last.
@@ -69,6 +69,14 @@ func (rd *reader) outcome(ordinal uint32) (Outcome, error) {
 	return o, nil
 }
 
+// head reads a URL of the host with its outcome.
+func (rd *reader) head(ordinal uint32) (h Head, err error) {
+	if h.Entry, err = rd.entry(ordinal); err == nil {
+		h.Last, err = rd.outcome(ordinal)
+	}
+	return h, err
+}
+
 // Lookup finds a URL by its text. If there is none, it finds a URL with a session id whose text
 // without is the given one. It returns ErrNotFound if the store has neither.
 func (s *rows) Lookup(u weburl.URL) (head Head, host Host, err error) {
@@ -88,9 +96,7 @@ func (s *rows) lookup(u, identity weburl.URL) (head Head, host Host, err error) 
 		if err != nil {
 			return fmt.Errorf("%s: %w", u, err)
 		}
-		if head.Entry, err = rd.entry(ordinal); err == nil {
-			head.Last, err = rd.outcome(ordinal)
-		}
+		head, err = rd.head(ordinal)
 		return err
 	})
 	return head, host, err
@@ -180,15 +186,11 @@ func (s *rows) URLs(host HostID, from uint32, most int, f func(Head)) (next uint
 			return err
 		}
 		for next = max(from, rd.row.first); next < rd.row.next && most > 0; most-- {
-			e, err := rd.entry(next)
+			head, err := rd.head(next)
 			if err != nil {
 				return err
 			}
-			o, err := rd.outcome(next)
-			if err != nil {
-				return err
-			}
-			f(Head{Entry: e, Last: o})
+			f(head)
 			next++
 		}
 		return nil
