@@ -10,12 +10,11 @@ import (
 	"github.com/amble-crawler/amble/storage/internal/rowfile"
 )
 
-// Commit makes a batch durable in one transaction and returns what it changed. After an error
-// nothing of the batch is in the store, and the same batch can be committed again; a full disk is
-// such an error (errors.Is ErrNoSpace). ErrInDoubt is different: the disk failed at the very last
-// sync, so either all of the batch is durable or nothing. What the store shows then may differ from
-// what the next Open finds, and the store takes no more commits. Only the committer may call
-// Commit, one call at a time. A store that follows a log takes only marks of this data directory
+// Commit makes a batch durable in one transaction and returns what it changed. After an error nothing of the batch is
+// in the store, and the same batch can be committed again; a full disk is such an error (errors.Is ErrNoSpace).
+// ErrInDoubt is different: the disk failed at the very last sync, so either all of the batch is durable or nothing.
+// What the store shows then may differ from what the next Open finds, and the store takes no more commits. Only the
+// committer may call Commit, one call at a time. A store that follows a log takes only marks of this data directory
 // from Commit; the error is ErrLogged for other batches. See CommitTo.
 func (s *Store) Commit(b *Batch) (Result, error) {
 	if (s.position.Number > 0 || s.pending != nil) && !b.isLocal() {
@@ -63,11 +62,10 @@ func (s *Store) commitAll(batches []*Batch, all []effects) (Result, error) {
 	return w.result, nil
 }
 
-// failed returns the error of transaction id, which failed with cause. The last two steps of a
-// transaction are to write the meta page and to sync it. If the page is visible, the sync has
-// failed: the page may or may not be on the disk, the system may forget it, and a second sync could
-// not tell. So the store takes no more commits. failed also sets the counters to what is read from
-// now on. After damage it takes no more commits either.
+// failed returns the error of transaction id, which failed with cause. The last two steps of a transaction are to write
+// the meta page and to sync it. If the page is visible, the sync has failed: the page may or may not be on the disk,
+// the system may forget it, and a second sync could not tell. So the store takes no more commits. failed also sets the
+// counters to what is read from now on. After damage it takes no more commits either.
 func (s *Store) failed(id int, cause error) error {
 	there := false
 	seen := s.db.View(func(tx *txn) error {

@@ -173,10 +173,9 @@ const (
 	sameText
 )
 
-// identify looks for a discovered URL among the URLs of its host. A URL with a session id is known
-// if its form without is known, too. A redirect may lead from one form to the other, so the target
-// of a redirect is identified by its full text. For equal texts, identify returns the ordinal of
-// the known URL.
+// identify looks for a discovered URL among the URLs of its host. A URL with a session id is known if its form without
+// is known, too. A redirect may lead from one form to the other, so the target of a redirect is identified by its full
+// text. For equal texts, identify returns the ordinal of the known URL.
 func (w *hostWork) identify(r *hostRow, f *Found, e *Entry) (known match, ordinal uint32, err error) {
 	if e.Stripped == "" {
 		known, ordinal, err = w.known(r, e.Origin, e.RequestURI, e.RequestURI, f.Fingerprint)

@@ -71,15 +71,13 @@ func (s *Store) Count(ctx context.Context, e *Erasure) (Erased, error) {
 	return e.erased, nil
 }
 
-// Erase writes all rows that stay to a new file without free pages, calls commit, and replaces the
-// file of the database by the new one, which is durable by then. So no page of the old file, in use
-// or free, is left. After an error, and after kill -9 at any moment, the database is as it was or
-// without the hosts. Erase needs room for both files, and removes what interrupted processes have
-// left. The store still has the old file: the caller closes it after Erase, and nothing
-// may have been committed since NewErasure.
+// Erase writes all rows that stay to a new file without free pages, calls commit, and replaces the file of the database
+// by the new one, which is durable by then. So no page of the old file, in use or free, is left. After an error, and
+// after kill -9 at any moment, the database is as it was or without the hosts. Erase needs room for both files, and
+// removes what interrupted processes have left. The store still has the old file: the caller closes it after Erase, and
+// nothing may have been committed since NewErasure.
 //
-// An erased host leaves a row without a name and without URLs, so that its id is never another
-// host's.
+// An erased host leaves a row without a name and without URLs, so that its id is never another host's.
 func (s *Store) Erase(ctx context.Context, e *Erasure, commit func(Erased) error) error {
 	if s.IsLogged() && !e.Logged {
 		return fmt.Errorf("erase hosts from %s: %w", s.path, ErrLogged)

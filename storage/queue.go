@@ -112,9 +112,8 @@ func (rd *reader) due(q HeadsRequest, h *Heads) error {
 	return nil
 }
 
-// A recrawl fetches a page again because it may have changed. Recrawls have rows of their own,
-// ordered by time alone. So new URLs and retries are found as fast with any number of overdue
-// recrawls as without, and the other way round.
+// A recrawl fetches a page again because it may have changed. Recrawls have rows of their own, ordered by time alone.
+// So new URLs and retries are found as fast with any number of overdue recrawls as without, and the other way round.
 
 // plan returns the time of the URL's row in the due bucket, and that of its row in the bucket of
 // recrawls, in Unix seconds; 0 if it has none.

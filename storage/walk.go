@@ -52,12 +52,11 @@ var ErrStop = errors.New("stop the walk")
 // walkPage is how many URLs a walk reads in one transaction.
 const walkPage = 500
 
-// Walk calls f for the URLs of the store from a position on, in the order of hosts and ordinals,
-// until f returns an error. Hosts without URLs in the given states are skipped unread; f gets all
-// URLs of the others. Walk reads in short transactions, so it sees hosts as of different moments
-// and does not delay a crawl. After every WalkPassed skipped hosts it calls f with no Host, so that
-// f can end the walk. It returns the position to go on from: behind the last URL that f accepted,
-// or that of the URL for which f returned an error. It does not return ErrStop.
+// Walk calls f for the URLs of the store from a position on, in the order of hosts and ordinals, until f returns an
+// error. Hosts without URLs in the given states are skipped unread; f gets all URLs of the others. Walk reads in short
+// transactions, so it sees hosts as of different moments and does not delay a crawl. After every WalkPassed skipped
+// hosts it calls f with no Host, so that f can end the walk. It returns the position to go on from: behind the last URL
+// that f accepted, or that of the URL for which f returned an error. It does not return ErrStop.
 func (s *rows) Walk(ctx context.Context, from Position, states States, f func(*Located) error) (Position, error) {
 	at := from
 	for {
