@@ -13,8 +13,8 @@ import (
 )
 
 // deliveryModule is a delivery that open makes; nil: the settings ask for none.
-func deliveryModule(open func(*crawling) (delivery.Delivery, error)) (module, *delivery.Running) {
-	running := new(delivery.Running)
+func deliveryModule(open func(*crawling) (delivery.Delivery, error)) (module, *delivery.Handle) {
+	running := new(delivery.Handle)
 	return module{closed: running.End,
 		serve: func(ctx context.Context, k *crawling) (context.Context, func(), error) {
 			d, err := open(k)
@@ -26,7 +26,7 @@ func deliveryModule(open func(*crawling) (delivery.Delivery, error)) (module, *d
 }
 
 // onCompleteModule runs output.on_complete.
-func onCompleteModule() (module, *delivery.Running) {
+func onCompleteModule() (module, *delivery.Handle) {
 	return deliveryModule(func(k *crawling) (delivery.Delivery, error) {
 		c := k.config
 		if c.Output.OnComplete == "" {
@@ -42,7 +42,7 @@ func onCompleteModule() (module, *delivery.Running) {
 }
 
 // webhookModule posts the output of the format webhook, and alarms.
-func webhookModule(alarms *webhook.Alarms) (module, *delivery.Running) {
+func webhookModule(alarms *webhook.Alarms) (module, *delivery.Handle) {
 	return deliveryModule(func(k *crawling) (delivery.Delivery, error) {
 		c := k.config
 		if c.Output.Webhook.URL == "" {

@@ -52,13 +52,13 @@ func (g *granter) handle(now Instant, r GrantRequest) []Grant {
 	}
 	l.expire(now, g)
 	u := l.find(r)
-	if r.User.Born < u.Born || r.User.Born == u.Born && r.Number < u.number {
+	if r.User.Incarnation < u.Incarnation || r.User.Incarnation == u.Incarnation && r.Number < u.number {
 		return nil // late
 	}
 	u.limit = r.Limit
 	l.updateLimit()
 	waited := u.waits(now, g.o)
-	if r.User.Born > u.Born || r.Number > u.number {
+	if r.User.Incarnation > u.Incarnation || r.Number > u.number {
 		g.take(now, l, u, r)
 	}
 	u.want, u.heard = min(max(r.Want, 0), l.limit.Slots), now
@@ -80,10 +80,10 @@ func (g *granter) take(now Instant, l *sharedLimit, u *user, r GrantRequest) {
 	switch {
 	case now < g.ready:
 		kept = min(max(r.Keep, 0), l.limit.Slots) // as an earlier granter has granted
-	case r.User.Born > u.Born:
+	case r.User.Incarnation > u.Incarnation:
 		kept = 0 // the requests of the earlier membership have ended
 	}
-	if kept < u.slots && (r.Used || r.User.Born > u.Born) {
+	if kept < u.slots && (r.Used || r.User.Incarnation > u.Incarnation) {
 		l.freed(now)
 	}
 	u.Member, u.slots, u.number, u.until = r.User, kept, r.Number, now.Add(g.o.TTL)

@@ -29,9 +29,9 @@ func newGrantBench(t *testing.T, limit Limit) *grantBench {
 
 // request makes a request of node a, b, c and so on, which has used its slots, and returns the grants
 // that follow, by node.
-func (b *grantBench) request(now time.Duration, node string, born Sequence, keep, want int) map[string]Grant {
+func (b *grantBench) request(now time.Duration, node string, incarnation Sequence, keep, want int) map[string]Grant {
 	b.number++
-	return b.handle(now, GrantRequest{"key", b.limit, Member{node, born}, b.number, keep, true, want})
+	return b.handle(now, GrantRequest{"key", b.limit, Member{node, incarnation}, b.number, keep, true, want})
 }
 
 func (b *grantBench) handle(now time.Duration, r GrantRequest) map[string]Grant {

@@ -110,21 +110,21 @@ func (n *ownership) isMember(m Member) bool {
 		return false
 	}
 	r := n.members.all[i]
-	return r.seq != 0 && r.born == m.Born && !r.isOver(m.Born)
+	return r.seq != 0 && r.incarnation == m.Incarnation && !r.isOver(m.Incarnation)
 }
 
 // isOver reports whether a membership is known to have ended.
 func (n *ownership) isOver(m Member) bool {
 	i, known := n.members.byName[m.Node]
-	return known && n.members.all[i].isOver(m.Born)
+	return known && n.members.all[i].isOver(m.Incarnation)
 }
 
-// Member returns the membership of this node. Its Born is 0 if there is none.
-func (n *ownership) Member() Member { return Member{n.o.Node, n.self.born} }
+// Member returns the membership of this node. Its Incarnation is 0 if there is none.
+func (n *ownership) Member() Member { return Member{n.o.Node, n.self.incarnation} }
 
 // Granted takes a grant. Grants for an earlier membership or an older request have no effect.
 func (n *grants) Granted(now Instant, g Grant) {
-	if a := n.allowance(g.Key); a != nil && n.self.born != 0 && g.User == n.Member() {
+	if a := n.allowance(g.Key); a != nil && n.self.incarnation != 0 && g.User == n.Member() {
 		a.apply(now, &n.o, g)
 		n.tickAllowance(now, a)
 	}

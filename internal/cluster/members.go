@@ -15,19 +15,19 @@ type members struct {
 
 // record is the newest message of the register of a member that this node has seen.
 type record struct {
-	name    string
-	hash    uint64
-	seq     Sequence
-	born    Sequence // of the newest membership
-	expired Sequence // the newest seal after a TTL of silence
-	process uint64
-	weight  uint16
-	sealed  bool
-	opaque  bool    // the newest message cannot be read
-	silent  bool    // nothing was seen for a TTL
-	seen    Instant // when seq was seen
-	alive   bool    // a message has followed the first one that this node saw
-	seal    write   // the seal that this node is writing
+	name        string
+	hash        uint64
+	seq         Sequence
+	incarnation Sequence // of the newest membership
+	expired     Sequence // the newest seal after a TTL of silence
+	process     uint64
+	weight      uint16
+	sealed      bool
+	opaque      bool    // the newest message cannot be read
+	silent      bool    // nothing was seen for a TTL
+	seen        Instant // when seq was seen
+	alive       bool    // a message has followed the first one that this node saw
+	seal        write   // the seal that this node is writing
 }
 
 // write is a conditional write that has no answer yet. The zero value stands for none.
@@ -53,12 +53,13 @@ func (r *record) observe(now Instant, seq Sequence, k Key) bool {
 	if seq <= r.seq {
 		return false
 	}
-	born := k.Born
-	if born == 0 || born > seq { // the first of a membership, or nonsense that must not outlive a seal
-		born = seq
+	incarnation := k.Incarnation
+	if incarnation == 0 || incarnation > seq { // the first of a membership, or nonsense that must not outlive a seal
+		incarnation = seq
 	}
-	r.alive = r.seq != 0 && born == r.born && !k.Sealed
-	r.seq, r.born, r.process, r.weight, r.sealed, r.seen, r.silent = seq, max(born, r.born), k.Process, k.Weight,
+	r.alive = r.seq != 0 && incarnation == r.incarnation && !k.Sealed
+	r.incarnation = max(incarnation, r.incarnation)
+	r.seq, r.process, r.weight, r.sealed, r.seen, r.silent = seq, k.Process, k.Weight,
 		k.Sealed, now, false
 	r.opaque = false
 	if k.Silent {
@@ -80,11 +81,13 @@ func (r *record) observeOpaque(now Instant, seq Sequence) bool {
 
 // isOver reports whether a membership of the node has ended. Only messages of the register prove
 // that: a seal, or the start of a later membership. Both are written after the trust has ended.
-func (r *record) isOver(born Sequence) bool { return born < r.born || r.sealed && born < r.seq }
+func (r *record) isOver(incarnation Sequence) bool {
+	return incarnation < r.incarnation || r.sealed && incarnation < r.seq
+}
 
 // isExpired reports whether a membership has ended after a TTL of silence, as far as this node knows. Then
 // what it has granted has ended too. Grants of one that has ended otherwise may go on.
-func (r *record) isExpired(born Sequence) bool { return born < r.expired }
+func (r *record) isExpired(incarnation Sequence) bool { return incarnation < r.expired }
 
 // isLive reports whether the node takes shards, as far as this node knows.
 func (r *record) isLive() bool { return r.seq != 0 && !r.sealed && !r.silent && r.weight > 0 }

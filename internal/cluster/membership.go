@@ -2,24 +2,24 @@ package cluster
 
 // membership is the node's own place in the cluster: its register and the trust that it gives.
 type membership struct {
-	born   Sequence // 0: the node is no member
-	ended  Sequence // the newest membership of this process that is over
-	seq    Sequence // the newest message of the own register
-	since  Instant  // member since then
-	until  Instant  // trusted until then
-	next   Instant  // the next heartbeat
-	beats  []beat   // heartbeats without an answer, the oldest first
-	weight uint16
-	leave  leave
-	taken  bool // NameTaken was reported
-	paused bool // a member without trust
+	incarnation Sequence // 0: the node is no member
+	ended       Sequence // the newest membership of this process that is over
+	seq         Sequence // the newest message of the own register
+	since       Instant  // member since then
+	until       Instant  // trusted until then
+	next        Instant  // the next heartbeat
+	beats       []beat   // heartbeats without an answer, the oldest first
+	weight      uint16
+	leave       leave
+	taken       bool // NameTaken was reported
+	paused      bool // a member without trust
 }
 
 // beat is a heartbeat, or the message that begins a membership, without an answer.
 type beat struct {
 	write
-	born Sequence // 0: it begins a membership
-	seal bool     // it ends the membership
+	incarnation Sequence // 0: it begins a membership
+	seal        bool     // it ends the membership
 }
 
 // leave is how far a node that leaves has come.
@@ -40,7 +40,7 @@ const maxBeats = 16
 func (n *ownership) Trust() Instant { return n.self.until }
 
 // isTrusted reports whether requests in flight may go on.
-func (n *ownership) isTrusted(now Instant) bool { return n.self.born != 0 && now < n.self.until }
+func (n *ownership) isTrusted(now Instant) bool { return n.self.incarnation != 0 && now < n.self.until }
 
 // heartbeat writes the own register if it is time to. If the node is no member, the message begins
 // a membership, once the register is free for it.
@@ -49,7 +49,7 @@ func (n *Node) heartbeat(now Instant) {
 	if now < m.next {
 		return
 	}
-	if m.born == 0 {
+	if m.incarnation == 0 {
 		if m.leave != stays || !n.mayBegin(now) {
 			return
 		}
@@ -58,11 +58,11 @@ func (n *Node) heartbeat(now Instant) {
 	if len(m.beats) == maxBeats {
 		m.beats = append(m.beats[:0], m.beats[1:]...)
 	}
-	b := beat{write{n.id(), m.seq, now}, m.born, m.leave == sealing}
+	b := beat{write{n.id(), m.seq, now}, m.incarnation, m.leave == sealing}
 	m.beats = append(m.beats, b)
 	m.next = now.Add(n.o.Retry)
 	n.out = append(n.out, WriteKey{b.id, n.o.Node, b.expected,
-		Key{Process: n.o.Process, Born: m.born, Weight: m.weight, Sealed: b.seal}})
+		Key{Process: n.o.Process, Incarnation: m.incarnation, Weight: m.weight, Sealed: b.seal}})
 }
 
 // advanceLeave moves a node that leaves on: it seals its register when it has no shard, and has left
@@ -72,7 +72,7 @@ func (n *Node) advanceLeave(now Instant) {
 	if m.leave == leaves && len(n.held) == 0 {
 		m.leave, m.next = sealing, now
 	}
-	if m.leave == stays || m.leave == left || m.born != 0 {
+	if m.leave == stays || m.leave == left || m.incarnation != 0 {
 		return
 	}
 	for _, h := range n.held {
@@ -92,7 +92,7 @@ func (n *Node) mayBegin(now Instant) bool {
 	if r.opaque && !r.silent {
 		return false // another process may have written it, and live
 	}
-	if r.seq == 0 || r.sealed || r.silent || r.born <= max(n.self.ended, n.o.Predecessor) {
+	if r.seq == 0 || r.sealed || r.silent || r.incarnation <= max(n.self.ended, n.o.Predecessor) {
 		return true
 	}
 	if r.alive && !n.self.taken {
@@ -119,13 +119,13 @@ func (n *Node) beatAnswered(now Instant, id uint64, seq Sequence, written bool) 
 		n.refused(now, b.expected)
 	case !written: // a later heartbeat was written
 	case b.seal:
-		n.KeySeen(now, n.o.Node, seq, Key{Born: b.born, Sealed: true})
-	case b.born == 0 && (m.born == 0 || m.born == seq):
-		if m.born == 0 {
+		n.KeySeen(now, n.o.Node, seq, Key{Incarnation: b.incarnation, Sealed: true})
+	case b.incarnation == 0 && (m.incarnation == 0 || m.incarnation == seq):
+		if m.incarnation == 0 {
 			n.begin(now, seq, seq)
 		}
 		n.trust(now, b, seq)
-	case b.born == m.born:
+	case b.incarnation == m.incarnation:
 		n.trust(now, b, seq)
 	}
 }
@@ -137,7 +137,7 @@ func (n *Node) trust(now Instant, b beat, seq Sequence) {
 	m.seq = max(m.seq, seq)
 	m.until = max(m.until, b.sent.Add(n.o.TTL-n.o.Margin))
 	m.next = b.sent.Add(n.o.Heartbeat)
-	n.members.all[n.own].observe(now, seq, Key{Process: n.o.Process, Born: m.born, Weight: m.weight})
+	n.members.all[n.own].observe(now, seq, Key{Process: n.o.Process, Incarnation: m.incarnation, Weight: m.weight})
 }
 
 // refused handles a refusal that no later message explains. If a heartbeat before it has no answer,
@@ -156,19 +156,19 @@ func (n *Node) refused(now Instant, expected Sequence) {
 func (n *Node) ownKey(now Instant, seq Sequence, k Key) {
 	m, r := &n.self, n.members.all[n.own]
 	switch {
-	case m.born != 0 && r.isOver(m.born):
+	case m.incarnation != 0 && r.isOver(m.incarnation):
 		n.lose(now)
-	case m.born != 0:
+	case m.incarnation != 0:
 		m.seq = max(m.seq, seq)
-	case !r.sealed && k.Process == n.o.Process && r.born > m.ended && m.leave == stays:
-		n.begin(now, r.born, seq)
+	case !r.sealed && k.Process == n.o.Process && r.incarnation > m.ended && m.leave == stays:
+		n.begin(now, r.incarnation, seq)
 	}
 }
 
 // begin begins a membership.
-func (n *Node) begin(now Instant, born, seq Sequence) {
+func (n *Node) begin(now Instant, incarnation, seq Sequence) {
 	m := &n.self
-	m.born, m.seq, m.since, m.until, m.next, m.taken = born, seq, now, 0, now, false
+	m.incarnation, m.seq, m.since, m.until, m.next, m.taken = incarnation, seq, now, 0, now, false
 	n.members.heard = now
 	n.members.updateLive(n.o.Node)
 	n.dirty = true
@@ -177,7 +177,7 @@ func (n *Node) begin(now Instant, born, seq Sequence) {
 // lose ends a membership. The engines are broken off; the epochs fall to whoever claims them.
 func (n *Node) lose(now Instant) {
 	m := &n.self
-	m.ended, m.born, m.until, m.next, m.beats = m.born, 0, 0, now, m.beats[:0]
+	m.ended, m.incarnation, m.until, m.next, m.beats = m.incarnation, 0, 0, now, m.beats[:0]
 	for _, h := range n.held {
 		n.stop(h, breaking)
 	}

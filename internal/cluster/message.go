@@ -19,17 +19,17 @@ type Sequence uint64
 
 // Key is what the register of a member holds: the newest message of member.NODE.
 type Key struct {
-	Process uint64   // a random number of the process, by which it recognises its own key
-	Born    Sequence // of the message that began the membership; 0 in that message itself
-	Weight  uint16   // the share of the shards that the node takes; 0 if it wants none
-	Sealed  bool     // the membership is over: the node has left, or another has sealed it
-	Silent  bool     // in a seal: another has written it, after a TTL of silence
+	Process     uint64   // a random number of the process, by which it recognises its own key
+	Incarnation Sequence // of the message that began the membership; 0 in that message itself
+	Weight      uint16   // the share of the shards that the node takes; 0 if it wants none
+	Sealed      bool     // the membership is over: the node has left, or another has sealed it
+	Silent      bool     // in a seal: another has written it, after a TTL of silence
 }
 
 // Member is one membership of a node. A process may have several, one after the other.
 type Member struct {
-	Node string
-	Born Sequence
+	Node        string
+	Incarnation Sequence
 }
 
 // Epoch is what the register of a shard holds: the newest message of epoch.SHARD. The sequence of

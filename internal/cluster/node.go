@@ -84,7 +84,7 @@ func (n *Node) Tick(now Instant) {
 		}
 	}
 	n.tickGrants(now)
-	if n.self.born != 0 && n.dirty && now >= n.nextPass {
+	if n.self.incarnation != 0 && n.dirty && now >= n.nextPass {
 		n.pass(now)
 	}
 }
@@ -92,7 +92,7 @@ func (n *Node) Tick(now Instant) {
 // updatePaused notes whether the node is a member without trust. Such a node cannot hear the others,
 // so it does not count how long they are silent.
 func (n *Node) updatePaused(now Instant) {
-	paused := n.self.born != 0 && !n.isTrusted(now)
+	paused := n.self.incarnation != 0 && !n.isTrusted(now)
 	if paused {
 		n.members.heard, n.members.next = now, now
 	}
@@ -117,7 +117,7 @@ func (n *Node) pass(now Instant) {
 			n.reconcile(now, Shard(s))
 			continue
 		}
-		if r := n.members.all[v.owner]; r.silent || r.isOver(v.born) {
+		if r := n.members.all[v.owner]; r.silent || r.isOver(v.incarnation) {
 			n.reconcile(now, Shard(s))
 		}
 	}
@@ -136,7 +136,7 @@ func (n *Node) KeySeen(now Instant, node string, seq Sequence, k Key) {
 	if i == n.own {
 		n.ownKey(now, seq, k)
 	}
-	if r.isLive() != before.isLive() || r.weight != before.weight || r.born != before.born || r.sealed {
+	if r.isLive() != before.isLive() || r.weight != before.weight || r.incarnation != before.incarnation || r.sealed {
 		n.dirty = true
 	}
 }
@@ -148,7 +148,7 @@ func (n *Node) KeyUnreadable(now Instant, node string, seq Sequence) {
 	if n.members.all[i].observeOpaque(now, seq) {
 		n.dirty = true
 	}
-	if i == n.own && n.self.born != 0 && seq > n.self.seq {
+	if i == n.own && n.self.incarnation != 0 && seq > n.self.seq {
 		n.lose(now)
 	}
 }
@@ -165,7 +165,7 @@ func (n *Node) KeyAnswer(now Instant, node string, id uint64, seq Sequence, writ
 	}
 	r.seal.id = 0 // the time of the seal stays, so the next one is not too soon
 	if written {
-		n.KeySeen(now, node, seq, Key{Born: r.born, Sealed: true, Silent: true})
+		n.KeySeen(now, node, seq, Key{Incarnation: r.incarnation, Sealed: true, Silent: true})
 	} else {
 		n.out = append(n.out, ReadKey{node})
 	}
@@ -178,6 +178,7 @@ func (n *ownership) sealMember(now Instant, r *record) {
 		return
 	}
 	r.seal = write{n.id(), r.seq, now}
-	n.out = append(n.out, WriteKey{r.seal.id, r.name, r.seq, Key{Born: r.born, Sealed: true, Silent: true}})
+	sealed := Key{Incarnation: r.incarnation, Sealed: true, Silent: true}
+	n.out = append(n.out, WriteKey{r.seal.id, r.name, r.seq, sealed})
 	n.dirty = true // until the seal is seen
 }

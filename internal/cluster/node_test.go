@@ -161,7 +161,7 @@ func TestRefusedAfterLostAnswer(t *testing.T) {
 	w, _ := find[WriteKey](n.Actions())
 	n.KeyAnswer(at(7*time.Second), "self", w.ID, 0, false)
 	assert.True(t, n.MayStart(at(8*time.Second), 0), "not trusted")
-	n.KeySeen(at(8*time.Second), "self", 101, Key{Process: 7, Born: 100, Weight: 1})
+	n.KeySeen(at(8*time.Second), "self", 101, Key{Process: 7, Incarnation: 100, Weight: 1})
 	n.Tick(at(9 * time.Second))
 	if w, ok := find[WriteKey](n.Actions()); !ok || w.Expected != 101 {
 		t.Errorf("heartbeat %+v", w)
@@ -170,13 +170,13 @@ func TestRefusedAfterLostAnswer(t *testing.T) {
 
 func TestLostMembershipBreaksEnginesOff(t *testing.T) {
 	n := member(t, testOptions())
-	n.KeySeen(at(5*time.Second), "self", 300, Key{Born: 100, Sealed: true})
+	n.KeySeen(at(5*time.Second), "self", 300, Key{Incarnation: 100, Sealed: true})
 	actions := slices.Clone(n.Actions())
 	if stop, ok := find[StopEngine](actions); !ok || stop.Orderly || n.MayStart(at(5*time.Second), 0) {
 		t.Errorf("actions %v", actions)
 	}
 	n.Tick(at(5 * time.Second))
-	if w, ok := find[WriteKey](n.Actions()); !ok || w.Expected != 300 || w.Key.Born != 0 {
+	if w, ok := find[WriteKey](n.Actions()); !ok || w.Expected != 300 || w.Key.Incarnation != 0 {
 		t.Errorf("new membership %+v", w)
 	}
 }
@@ -238,7 +238,7 @@ func TestUnreadableRegister(t *testing.T) {
 	}
 	n.Tick(at(30 * time.Second))
 	seal, ok := find[WriteKey](n.Actions())
-	must.True(t, ok && seal.Node == "other" && seal.Expected == 450 && seal.Key.Sealed && seal.Key.Born == 400,
+	must.True(t, ok && seal.Node == "other" && seal.Expected == 450 && seal.Key.Sealed && seal.Key.Incarnation == 400,
 		"seal %+v", seal)
 	n.KeyAnswer(at(30*time.Second), "other", seal.ID, 500, true)
 	n.Tick(at(31 * time.Second))
@@ -258,7 +258,7 @@ func TestUnreadableRegister(t *testing.T) {
 	for range 2 {
 		n.Tick(at(51 * time.Second))
 	}
-	if w, ok := find[WriteKey](n.Actions()); !ok || w.Expected != 2000 || w.Key.Born != 0 {
+	if w, ok := find[WriteKey](n.Actions()); !ok || w.Expected != 2000 || w.Key.Incarnation != 0 {
 		t.Errorf("new membership %+v", w)
 	}
 }
@@ -273,7 +273,7 @@ func TestRefusedSeal(t *testing.T) {
 	if read, ok := find[ReadKey](n.Actions()); !ok || read.Node != "other" {
 		t.Error("the register is not read")
 	}
-	n.KeySeen(at(24*time.Second), "other", 410, Key{Process: 8, Born: 400, Weight: 1})
+	n.KeySeen(at(24*time.Second), "other", 410, Key{Process: 8, Incarnation: 400, Weight: 1})
 	if claim, ok := find[WriteEpoch](beatAll(n, 24*time.Second, 43*time.Second)); ok && claim.Shard == 1 {
 		t.Errorf("claim %+v", claim)
 	}
@@ -283,7 +283,7 @@ func TestRefusedSeal(t *testing.T) {
 // ever, and neither does a key.
 func TestImpossibleOwner(t *testing.T) {
 	n := member(t, testOptions())
-	n.KeySeen(at(4*time.Second), "other", 400, Key{Process: 8, Born: math.MaxUint64, Weight: 1})
+	n.KeySeen(at(4*time.Second), "other", 400, Key{Process: 8, Incarnation: math.MaxUint64, Weight: 1})
 	n.EpochSeen(at(4*time.Second), 1, 401, Epoch{Owner: Member{"other", math.MaxUint64}})
 	n.EngineStopped(at(4*time.Second), 1)
 	seal, _ := find[WriteKey](beatAll(n, 4*time.Second, 24*time.Second))
@@ -366,7 +366,7 @@ func TestNameTaken(t *testing.T) {
 	if actions := n.Actions(); len(actions) > 0 {
 		t.Fatalf("%v before it is known whether the other process lives", actions)
 	}
-	n.KeySeen(at(5*time.Second), "self", 51, Key{Process: 1, Born: 50, Weight: 1})
+	n.KeySeen(at(5*time.Second), "self", 51, Key{Process: 1, Incarnation: 50, Weight: 1})
 	n.Tick(at(5 * time.Second))
 	if _, ok := find[NameTaken](n.Actions()); !ok {
 		t.Error("the other process lives")
@@ -378,7 +378,7 @@ func TestPredecessor(t *testing.T) {
 	o := testOptions()
 	o.Predecessor = 50
 	n, _ := NewNode(at(0), o)
-	n.KeySeen(at(0), "self", 51, Key{Process: 1, Born: 50, Weight: 1})
+	n.KeySeen(at(0), "self", 51, Key{Process: 1, Incarnation: 50, Weight: 1})
 	n.EpochSeen(at(0), 3, 52, Epoch{Owner: Member{"self", 50}})
 	n.Tick(at(0))
 	w, ok := find[WriteKey](n.Actions())
@@ -512,12 +512,12 @@ func TestNewGranter(t *testing.T) {
 		end     Key
 		waits   time.Duration // from 25 s
 	}{
-		"sealed after a TTL": {4 * time.Second, Key{Born: 400, Sealed: true, Silent: true}, 0},
-		"has claimed it lately": {14 * time.Second, Key{Born: 400, Sealed: true, Silent: true},
+		"sealed after a TTL": {4 * time.Second, Key{Incarnation: 400, Sealed: true, Silent: true}, 0},
+		"has claimed it lately": {14 * time.Second, Key{Incarnation: 400, Sealed: true, Silent: true},
 			9 * time.Second},
-		"sealed by itself":              {4 * time.Second, Key{Born: 400, Sealed: true}, 20 * time.Second},
+		"sealed by itself":              {4 * time.Second, Key{Incarnation: 400, Sealed: true}, 20 * time.Second},
 		"another process has begun":     {4 * time.Second, Key{}, 20 * time.Second},
-		"sealed after a TTL, and begun": {4 * time.Second, Key{Born: 400, Sealed: true, Silent: true}, 0},
+		"sealed after a TTL, and begun": {4 * time.Second, Key{Incarnation: 400, Sealed: true, Silent: true}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := member(t, testOptions())

@@ -4,15 +4,15 @@ import "slices"
 
 // epochView is the newest message of the register of a shard that this node has seen.
 type epochView struct {
-	seq      Sequence
-	born     Sequence // of the owner
-	owner    int32    // the record of the owner
-	released bool
-	handover *Handover // of a release
-	fault    *Fault    // the shard is in quarantine
-	seen     Instant   // when the message was seen
-	granter  *granter  // what was granted before, if the epoch is of this node
-	isHeld   bool      // the node has a holding of the shard
+	seq         Sequence
+	incarnation Sequence // of the owner
+	owner       int32    // the record of the owner
+	released    bool
+	handover    *Handover // of a release
+	fault       *Fault    // the shard is in quarantine
+	seen        Instant   // when the message was seen
+	granter     *granter  // what was granted before, if the epoch is of this node
+	isHeld      bool      // the node has a holding of the shard
 }
 
 // isFree reports whether nobody owns the shard.
@@ -70,13 +70,13 @@ func (n *ownership) wants(s Shard) bool {
 
 // isMine reports whether the newest epoch belongs to the current membership of this node.
 func (n *ownership) isMine(v *epochView) bool {
-	return !v.isFree() && v.owner == n.own && v.born == n.self.born
+	return !v.isFree() && v.owner == n.own && v.incarnation == n.self.incarnation
 }
 
 // reconcile does for a shard what its epoch, its engine and the members demand. It is called after
 // each change of one of them.
 func (n *ownership) reconcile(now Instant, s Shard) {
-	if n.self.born == 0 {
+	if n.self.incarnation == 0 {
 		return
 	}
 	v := &n.epochs[s]
@@ -107,7 +107,7 @@ func (n *ownership) reconcile(now Instant, s Shard) {
 		n.writeEpoch(now, n.hold(s), true)
 	case n.mayClaim(now, v) && wants:
 		n.claim(now, s)
-	case !v.isFree() && v.owner == n.own && n.members.all[n.own].isOver(v.born) && !wants:
+	case !v.isFree() && v.owner == n.own && n.members.all[n.own].isOver(v.incarnation) && !wants:
 		n.writeEpoch(now, n.hold(s), true)
 	default:
 		if r := n.members.all[v.owner]; !v.isFree() && wants && r.silent && v.owner != n.own {
@@ -125,7 +125,7 @@ func (n *ownership) mayClaim(now Instant, v *epochView) bool {
 	if !n.isTrusted(now) {
 		return false
 	}
-	return v.isFree() || n.isMine(v) || n.members.all[v.owner].isOver(v.born)
+	return v.isFree() || n.isMine(v) || n.members.all[v.owner].isOver(v.incarnation)
 }
 
 // claim writes an epoch. If too many claims are in flight, a later pass does it.
@@ -215,7 +215,8 @@ func (n *Node) EpochSeen(now Instant, s Shard, seq Sequence, e Epoch) {
 		inherited = n.inherited(now, s)
 	}
 	v.granter = inherited
-	v.seq, v.born, v.owner, v.released = seq, min(e.Owner.Born, seq), n.members.find(e.Owner.Node, now), e.Released
+	v.seq, v.incarnation = seq, min(e.Owner.Incarnation, seq)
+	v.owner, v.released = n.members.find(e.Owner.Node, now), e.Released
 	v.handover, v.fault, v.seen = e.Handover, e.Fault, now
 	if !e.Released {
 		n.repeatRequests(now, s)
@@ -244,7 +245,7 @@ func (n *ownership) inherited(now Instant, s Shard) *granter {
 		return g
 	case v.seq == 0: // the first owner
 		ready = -Instant(never)
-	case n.members.all[v.owner].isExpired(v.born):
+	case n.members.all[v.owner].isExpired(v.incarnation):
 		// What the owner has granted has ended. What others have granted before it ends within a TTL.
 		ready = max(now, v.seen.Add(n.o.TTL))
 	}

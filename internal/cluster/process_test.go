@@ -8,22 +8,22 @@ import (
 
 // process is a process of a node. It may be dead, stopped by a signal, or cut off from the log.
 type process struct {
-	w          *world
-	i          int
-	name       string
-	n          *Node // nil: dead
-	life       int   // grows with each start, so that messages to an earlier one are lost
-	born       Sequence
-	paused     bool
-	waiting    []func() // what reaches it while it is paused
-	cut        bool
-	mute       bool // cut off from the log only
-	closing    bool
-	base       time.Duration // the clock showed offset then
-	offset     Instant
-	rate       float64
-	stepped    time.Duration // when the clock was last set
-	mayRestart time.Duration
+	w           *world
+	i           int
+	name        string
+	n           *Node // nil: dead
+	life        int   // grows with each start, so that messages to an earlier one are lost
+	incarnation Sequence
+	paused      bool
+	waiting     []func() // what reaches it while it is paused
+	cut         bool
+	mute        bool // cut off from the log only
+	closing     bool
+	base        time.Duration // the clock showed offset then
+	offset      Instant
+	rate        float64
+	stepped     time.Duration // when the clock was last set
+	mayRestart  time.Duration
 }
 
 // clock is what the clock of a process shows.
@@ -51,7 +51,7 @@ func (p *process) start() {
 	o := DefaultOptions()
 	o.Node, o.Process, o.Shards, o.FaultPause = p.name, w.random.Uint64(), worldShards, 2*time.Second
 	if w.random.IntN(2) == 0 {
-		o.Predecessor = p.born
+		o.Predecessor = p.incarnation
 	}
 	if w.alter != nil {
 		w.alter(&o, p.i)
@@ -70,7 +70,7 @@ func (p *process) replace() {
 	p.kill()
 	p.mayRestart = 0
 	p.start()
-	p.n.o.Predecessor = p.born
+	p.n.o.Predecessor = p.incarnation
 	p.leaveSoon(p.life, p.w.random.IntN(2)*p.w.random.IntN(40))
 }
 
@@ -79,7 +79,7 @@ func (p *process) leaveSoon(life, after int) {
 	p.w.after(100*time.Millisecond, func() {
 		switch {
 		case p.life != life || p.n == nil:
-		case p.n.Born() == 0:
+		case p.n.Incarnation() == 0:
 			p.leaveSoon(life, after)
 		case after > 0:
 			p.leaveSoon(life, after-1)
@@ -94,7 +94,7 @@ func (p *process) kill() {
 	if p.n == nil {
 		return
 	}
-	p.born = max(p.born, p.n.self.born, p.n.self.ended)
+	p.incarnation = max(p.incarnation, p.n.self.incarnation, p.n.self.ended)
 	p.n = nil
 	for _, r := range slices.Clone(p.w.inFlight) {
 		if r.p == p {

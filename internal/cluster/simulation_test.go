@@ -81,8 +81,9 @@ func (f *fleet) start(i int) {
 	o.Node, o.Process = nodeName(i), uint64(i)+1
 	n := newNode(f.now(), o)
 	for _, other := range f.nodes {
-		if other != nil && other.self.born != 0 {
-			n.KeySeen(f.now(), other.o.Node, other.self.seq, Key{Born: other.self.born, Weight: other.self.weight})
+		if other != nil && other.self.incarnation != 0 {
+			key := Key{Incarnation: other.self.incarnation, Weight: other.self.weight}
+			n.KeySeen(f.now(), other.o.Node, other.self.seq, key)
 			n.epochs = copyEpochs(n, other)
 		}
 	}
@@ -99,7 +100,7 @@ func copyEpochs(n, of *Node) []epochView {
 	for s, v := range of.epochs {
 		if v.seq != 0 {
 			n.EpochSeen(0, Shard(s), v.seq,
-				Epoch{Owner: Member{of.members.all[v.owner].name, v.born}, Released: v.released})
+				Epoch{Owner: Member{of.members.all[v.owner].name, v.incarnation}, Released: v.released})
 		}
 	}
 	return n.epochs

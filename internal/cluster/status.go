@@ -8,23 +8,23 @@ import (
 
 // Status is what a node knows of its cluster at an instant. Others may know more.
 type Status struct {
-	Born    Sequence // of the node's own membership; 0: it is no member
-	Trust   Instant  // until then the node may make requests
-	Written Instant  // when the newest heartbeat that was written was sent; 0: there is none
-	Drained bool     // the node takes no shards
-	Members []MemberStatus
-	Shards  []ShardStatus // by number
+	Incarnation Sequence // of the node's own membership; 0: it is no member
+	Trust       Instant  // until then the node may make requests
+	Written     Instant  // when the newest heartbeat that was written was sent; 0: there is none
+	Drained     bool     // the node takes no shards
+	Members     []MemberStatus
+	Shards      []ShardStatus // by number
 }
 
 // MemberStatus is what a node knows of a member.
 type MemberStatus struct {
-	Node   string
-	Born   Sequence
-	Weight uint16
-	Seen   Instant // when the newest message of its register was seen
-	Sealed bool    // its membership is over
-	Silent bool    // nothing was seen for a TTL
-	Opaque bool    // its register cannot be read
+	Node        string
+	Incarnation Sequence
+	Weight      uint16
+	Seen        Instant // when the newest message of its register was seen
+	Sealed      bool    // its membership is over
+	Silent      bool    // nothing was seen for a TTL
+	Opaque      bool    // its register cannot be read
 }
 
 // ShardStatus is what a node knows of a shard.
@@ -51,19 +51,20 @@ func (e EngineStatus) String() string {
 	return [...]string{"none", "running", "draining", "breaking"}[e]
 }
 
-// Born returns the sequence of the node's membership, or 0.
-func (n *ownership) Born() Sequence { return n.self.born }
+// Incarnation returns the sequence of the node's membership, or 0.
+func (n *ownership) Incarnation() Sequence { return n.self.incarnation }
 
 // Status returns what the node knows. Members are in the order of their names.
 func (n *Node) Status() Status {
-	s := Status{Born: n.self.born, Trust: n.self.until, Drained: n.self.weight == 0,
+	s := Status{Incarnation: n.self.incarnation, Trust: n.self.until, Drained: n.self.weight == 0,
 		Shards: make([]ShardStatus, len(n.epochs))}
 	if n.self.until != 0 {
 		s.Written = n.self.until.Add(n.o.Margin - n.o.TTL)
 	}
 	for _, r := range n.members.all {
 		if r.seq != 0 {
-			s.Members = append(s.Members, MemberStatus{r.name, r.born, r.weight, r.seen, r.sealed, r.silent, r.opaque})
+			m := MemberStatus{r.name, r.incarnation, r.weight, r.seen, r.sealed, r.silent, r.opaque}
+			s.Members = append(s.Members, m)
 		}
 	}
 	slices.SortFunc(s.Members, func(a, b MemberStatus) int { return strings.Compare(a.Node, b.Node) })

@@ -67,7 +67,7 @@ func header(d *wire.Decoder, kind byte) (w writer) {
 func encodeKey(w writer, k cluster.Key) []byte {
 	b := begin(kindKey, w)
 	b = binary.BigEndian.AppendUint64(b, k.Process)
-	b = binary.AppendUvarint(b, uint64(k.Born))
+	b = binary.AppendUvarint(b, uint64(k.Incarnation))
 	b = binary.BigEndian.AppendUint16(b, k.Weight)
 	return append(b, bit(k.Sealed)+bit(k.Silent))
 }
@@ -76,7 +76,7 @@ func decodeKey(b []byte) (w writer, k cluster.Key, err error) {
 	d := wire.NewDecoder(b)
 	w = header(&d, kindKey)
 	k.Process = d.Uint64()
-	k.Born = cluster.Sequence(d.Uvarint())
+	k.Incarnation = cluster.Sequence(d.Uvarint())
 	k.Weight = d.Uint16()
 	sealed := d.Byte()
 	d.Require(sealed <= 2)
@@ -93,7 +93,7 @@ const (
 func encodeEpoch(w writer, e cluster.Epoch) []byte {
 	b := begin(kindEpoch, w)
 	b = appendText(b, e.Owner.Node)
-	b = binary.AppendUvarint(b, uint64(e.Owner.Born))
+	b = binary.AppendUvarint(b, uint64(e.Owner.Incarnation))
 	if e.Fault != nil {
 		return appendFault(append(b, epochQuarantined), e.Fault)
 	}
@@ -108,7 +108,7 @@ func decodeEpoch(b []byte) (w writer, e cluster.Epoch, err error) {
 	d := wire.NewDecoder(b)
 	w = header(&d, kindEpoch)
 	e.Owner.Node = readText(&d, maxNodeName)
-	e.Owner.Born = cluster.Sequence(d.Uvarint())
+	e.Owner.Incarnation = cluster.Sequence(d.Uvarint())
 	switch state := d.Byte(); {
 	case state == epochQuarantined:
 		e.Fault = readFault(&d)
@@ -204,12 +204,12 @@ func appendGrant(b []byte, g cluster.Grant) []byte {
 
 // appendUser appends the user of a limit, and the number of its request.
 func appendUser(b []byte, user cluster.Member, number uint64) []byte {
-	b = binary.AppendUvarint(appendText(b, user.Node), uint64(user.Born))
+	b = binary.AppendUvarint(appendText(b, user.Node), uint64(user.Incarnation))
 	return binary.AppendUvarint(b, number)
 }
 
 func readUser(d *wire.Decoder) (user cluster.Member, number uint64) {
-	return cluster.Member{Node: readText(d, maxNodeName), Born: cluster.Sequence(d.Uvarint())}, d.Uvarint()
+	return cluster.Member{Node: readText(d, maxNodeName), Incarnation: cluster.Sequence(d.Uvarint())}, d.Uvarint()
 }
 
 func appendLimit(b []byte, l cluster.Limit) []byte {

@@ -18,9 +18,9 @@ import (
 
 var (
 	goldenWriter  = writer{process: 0x0102030405060708, id: 300}
-	goldenKey     = cluster.Key{Process: 0x1112131415161718, Born: 1 << 20, Weight: 258, Sealed: true}
-	goldenSilent  = cluster.Key{Born: 1 << 20, Sealed: true, Silent: true}
-	goldenEpoch   = cluster.Epoch{Owner: cluster.Member{Node: "a-1", Born: 77}}
+	goldenKey     = cluster.Key{Process: 0x1112131415161718, Incarnation: 1 << 20, Weight: 258, Sealed: true}
+	goldenSilent  = cluster.Key{Incarnation: 1 << 20, Sealed: true, Silent: true}
+	goldenEpoch   = cluster.Epoch{Owner: cluster.Member{Node: "a-1", Incarnation: 77}}
 	goldenRelease = cluster.Epoch{Owner: goldenEpoch.Owner, Released: true,
 		Handover: &cluster.Handover{Ready: -3, Limits: []cluster.HandoverLimit{
 			{Key: "192.0.2.1", Limit: cluster.Limit{Slots: 4, Delay: time.Second}, LastEnd: -time.Second,
@@ -38,7 +38,7 @@ var (
 
 // TestBrokenHandover: a count of limits that are not there costs nothing.
 func TestBrokenHandover(t *testing.T) {
-	b := encodeEpoch(writer{}, cluster.Epoch{Owner: cluster.Member{Node: "a", Born: 1}, Released: true,
+	b := encodeEpoch(writer{}, cluster.Epoch{Owner: cluster.Member{Node: "a", Incarnation: 1}, Released: true,
 		Handover: &cluster.Handover{}})
 	b = binary.AppendUvarint(b[:len(b)-1], 1<<16)
 	b = append(b, bytes.Repeat([]byte{0xff}, 1<<17)...)
@@ -196,8 +196,8 @@ func FuzzDecode(f *testing.F) {
 				t.Errorf("%+v, %+v, %v", list, list2, err)
 			}
 		}
-		if born, err := decodeState(b, "boot", 10, 11); err == nil {
-			assert.Returns(decodeState(encodeState(born, "boot", 10, 11), "boot", 10, 11))(t, born)
+		if incarnation, err := decodeState(b, "boot", 10, 11); err == nil {
+			assert.Returns(decodeState(encodeState(incarnation, "boot", 10, 11), "boot", 10, 11))(t, incarnation)
 		}
 	})
 }

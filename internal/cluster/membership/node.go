@@ -165,7 +165,7 @@ func (n *Node) loop(ctx context.Context) error {
 	for {
 		n.do(func(m *cluster.Node, now cluster.Instant) {
 			m.Tick(now)
-			n.state.note(m.Born())
+			n.state.note(m.Incarnation())
 			n.checkWatch(now)
 		})
 		if is := n.trust.Left() > 0; is != trusted {

@@ -44,32 +44,32 @@ func openState(path string) (*stateFile, error) {
 		return nil, fmt.Errorf("read the state of the node: %w", err)
 	}
 	boot, inode, device := identity(f)
-	if born, err := decodeState(b, boot, inode, device); err == nil && boot != "" {
-		s.predecessor, s.saved = born, born
+	if incarnation, err := decodeState(b, boot, inode, device); err == nil && boot != "" {
+		s.predecessor, s.saved = incarnation, incarnation
 	}
 	return s, nil
 }
 
-func encodeState(born cluster.Sequence, boot string, inode, device uint64) []byte {
+func encodeState(incarnation cluster.Sequence, boot string, inode, device uint64) []byte {
 	b := appendText([]byte{stateVersion}, boot)
 	b = binary.BigEndian.AppendUint64(b, inode)
 	b = binary.BigEndian.AppendUint64(b, device)
-	return binary.BigEndian.AppendUint64(b, uint64(born))
+	return binary.BigEndian.AppendUint64(b, uint64(incarnation))
 }
 
 // decodeState returns the membership in a file, if it was written to this very file.
-func decodeState(b []byte, boot string, inode, device uint64) (born cluster.Sequence, err error) {
+func decodeState(b []byte, boot string, inode, device uint64) (incarnation cluster.Sequence, err error) {
 	d := wire.NewDecoder(b)
 	d.Require(d.Byte() == stateVersion)
 	d.Require(readText(&d, 64) == boot)
 	d.Require(d.Uint64() == inode)
 	d.Require(d.Uint64() == device)
-	born = cluster.Sequence(d.Uint64())
-	return born, d.End()
+	incarnation = cluster.Sequence(d.Uint64())
+	return incarnation, d.End()
 }
 
 // note remembers a membership; 0 is none.
-func (s *stateFile) note(born cluster.Sequence) { s.noted = max(s.noted, born) }
+func (s *stateFile) note(incarnation cluster.Sequence) { s.noted = max(s.noted, incarnation) }
 
 // save writes the newest membership if it is not in the file. It is not synced: after a restart of the
 // machine the file says nothing.

@@ -43,7 +43,7 @@ func (n *Node) Status() Status {
 		Leaving: n.leaving.Load()}
 	n.do(func(m *cluster.Node, now cluster.Instant) {
 		known := m.Status()
-		s.Joined, s.Drained = known.Born != 0, known.Drained
+		s.Joined, s.Drained = known.Incarnation != 0, known.Drained
 		s.Trust, s.Shards = max(0, known.Trust.Sub(now)), known.Shards
 		if known.Written != 0 {
 			s.Renewed = now.Sub(known.Written)

@@ -118,7 +118,7 @@ func TestSurveyOfNonsense(t *testing.T) {
 	publish("epoch.7", []byte{1})
 	publish("epoch.-1", encodeEpoch(writer{}, goldenEpoch))
 	publish("epoch.9.9", encodeEpoch(writer{}, goldenEpoch))
-	publish("epoch.2", encodeEpoch(writer{}, cluster.Epoch{Owner: cluster.Member{Node: "b", Born: 3}}))
+	publish("epoch.2", encodeEpoch(writer{}, cluster.Epoch{Owner: cluster.Member{Node: "b", Incarnation: 3}}))
 	s, err := ReadSurvey(patient(t), js, names)
 	assert.True(t, err == nil && len(s.Members) == 2 && s.Members[0].State == Unreadable &&
 		len(s.Members[0].Notes) == 1 && s.Members[1].State == Trusted && s.Members[1].Owns == 1 &&

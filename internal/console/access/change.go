@@ -150,7 +150,7 @@ func (c *Crawl) Adder(ctx context.Context, again, stopped bool, waits func(reaso
 
 // runningAdder is a running crawl.
 type runningAdder struct {
-	*server.Sending
+	*server.Upload
 	client *server.Client
 }
 

@@ -79,9 +79,9 @@ func (c *commands) commitRows(ctx context.Context, rows lists.Rows) (lists.Added
 	return m.add(ctx, &addition{Rows: rows, user: true})
 }
 
-// newSortRoom returns the room of the lists that are sorted by host. Its files are in the spool.
-func newSortRoom(pool *spool.Pool, space *disk.Space) *hostsort.Room {
+// newSortSpace returns the room of the lists that are sorted by host. Its files are in the spool.
+func newSortSpace(pool *spool.Pool, space *disk.Space) *hostsort.Workspace {
 	o := hostsort.DefaultOptions()
 	o.Check = space.Check
-	return hostsort.NewRoom(pool, o)
+	return hostsort.NewWorkspace(pool, o)
 }

@@ -24,10 +24,10 @@ import (
 )
 
 // smallRoom makes imports sort on disk, and end their windows early.
-func smallRoom(t *testing.T, dir string) *hostsort.Room {
+func smallRoom(t *testing.T, dir string) *hostsort.Workspace {
 	t.Helper()
 	pool := must.Get(spool.Open(spool.Options{Dir: t.TempDir(), Above: spool.HeadBytes}))(t)
-	small := hostsort.NewRoom(pool, hostsort.Options{Memory: 192 << 10, Disk: 1 << 20})
+	small := hostsort.NewWorkspace(pool, hostsort.Options{Memory: 192 << 10, Disk: 1 << 20})
 	t.Cleanup(func() {
 		if memory, disk := small.Held(); memory != 0 || disk != 0 {
 			t.Errorf("%d bytes of memory and %d of disk space are held", memory, disk)

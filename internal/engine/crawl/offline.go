@@ -169,7 +169,7 @@ func OpenImporter(o Options, seeds []Seed) (*Importer, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return &Importer{offline: f, o: &o, scope: initial.scope, room: newSortRoom(pool, f.space)}, nil
+	return &Importer{offline: f, o: &o, scope: initial.scope, room: newSortSpace(pool, f.space)}, nil
 }
 
 // Importer adds URLs to the store of a crawl that does not run.
@@ -177,7 +177,7 @@ type Importer struct {
 	*offline
 	o     *Options
 	scope *frontier.Scope
-	room  *hostsort.Room
+	room  *hostsort.Workspace
 }
 
 // NewImport begins the import of a list. With too little space on the disk, the error of its Commit

@@ -26,7 +26,7 @@ import (
 type Shared struct {
 	client  *fetch.Client
 	spool   *spool.Pool
-	room    *hostsort.Room
+	room    *hostsort.Workspace
 	parsers work.Parsers
 	marks   *wall.Marks
 	gates   gates.Gates // nil: there is one engine
@@ -44,7 +44,7 @@ func newShared(o *Options, space *disk.Space, gates gates.Gates) (*Shared, error
 	if s.spool, err = spool.Open(o.Spool); err != nil {
 		return nil, err
 	}
-	s.room = newSortRoom(s.spool, space)
+	s.room = newSortSpace(s.spool, space)
 	fo := o.Fetch
 	fo.Spool = s.spool
 	if s.client, err = fetch.New(fo, o.Now); err != nil {

@@ -15,17 +15,17 @@ type Delivery interface {
 	Trouble() (text string, is bool)             // why the first of what waits is not taken
 }
 
-// Running is a delivery that may not have begun. Any goroutine may call its methods.
-type Running struct{ started atomic.Pointer[Delivery] }
+// Handle is a delivery that may not have begun. Any goroutine may call its methods.
+type Handle struct{ started atomic.Pointer[Delivery] }
 
 // Start begins a delivery.
-func (r *Running) Start(d Delivery) (stop func()) {
+func (r *Handle) Start(d Delivery) (stop func()) {
 	r.started.Store(&d)
 	return d.Start()
 }
 
 // End ends it.
-func (r *Running) End(ctx context.Context, stopped bool) error {
+func (r *Handle) End(ctx context.Context, stopped bool) error {
 	if d := r.started.Load(); d != nil {
 		return (*d).End(ctx, stopped)
 	}
@@ -33,7 +33,7 @@ func (r *Running) End(ctx context.Context, stopped bool) error {
 }
 
 // Trouble is its Trouble.
-func (r *Running) Trouble() (text string, is bool) {
+func (r *Handle) Trouble() (text string, is bool) {
 	if d := r.started.Load(); d != nil {
 		return (*d).Trouble()
 	}
@@ -41,7 +41,7 @@ func (r *Running) Trouble() (text string, is bool) {
 }
 
 // Trouble returns what says the trouble of the first delivery that has one.
-func Trouble(all ...*Running) func() (text string, is bool) {
+func Trouble(all ...*Handle) func() (text string, is bool) {
 	return func() (text string, is bool) {
 		for _, r := range all {
 			if text, is = r.Trouble(); is {

@@ -3,7 +3,7 @@
 //
 // A [Sorter] gathers records in memory, host by host, so that it sorts hosts and not records. When
 // its memory is used up, it writes what it holds as a sorted run to a file without a name
-// (internal/web/spool), and [Sorted] merges the runs. All sorters of a [Room] share its memory and its
+// (internal/web/spool), and [Sorted] merges the runs. All sorters of a [Workspace] share its memory and its
 // disk space. A sorter that can have no more of either still takes records, and reports that it is
 // full: its owner takes the sorted records out and begins again. So no sorter waits for another.
 //

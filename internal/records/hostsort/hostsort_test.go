@@ -20,15 +20,15 @@ import (
 )
 
 // testRoom returns a room whose runs are always in files.
-func testRoom(t *testing.T, o Options) (*Room, string) {
+func testRoom(t *testing.T, o Options) (*Workspace, string) {
 	t.Helper()
 	dir := t.TempDir()
 	pool := must.Get(spool.Open(spool.Options{Dir: dir, Above: spool.HeadBytes}))(t)
-	return NewRoom(pool, o), dir
+	return NewWorkspace(pool, o), dir
 }
 
 // wantEmpty fails unless nothing is held and no file is left.
-func wantEmpty(t *testing.T, r *Room, dir string) {
+func wantEmpty(t *testing.T, r *Workspace, dir string) {
 	t.Helper()
 	if memory, disk := r.Held(); memory != 0 || disk != 0 || r.pool.Files() != 0 || r.pool.Held() != 0 {
 		t.Errorf("%d bytes of memory, %d of disk space, %d files and %d bytes of the spool are held", memory, disk,

@@ -30,7 +30,7 @@ const (
 
 // Sorter gathers records. It belongs to one goroutine.
 type Sorter struct {
-	room     *Room
+	room     *Workspace
 	inMemory bool
 	full     bool
 	count    int // records
@@ -55,7 +55,7 @@ type group struct {
 }
 
 // NewSorter returns an empty sorter. If inMemory is set, it writes no files.
-func (r *Room) NewSorter(inMemory bool) *Sorter {
+func (r *Workspace) NewSorter(inMemory bool) *Sorter {
 	return &Sorter{room: r, inMemory: inMemory, hosts: make(map[string]int32)}
 }
 

@@ -100,7 +100,7 @@ func (c *Client) decodeIn(ctx context.Context, body *spool.Content, head []byte,
 		return nil, false, context.Cause(ctx)
 	}
 	defer func() { c.benches <- b }()
-	release, err := c.o.Spool.Room(ctx, room)
+	release, err := c.o.Spool.Reserve(ctx, room)
 	if err != nil {
 		return nil, false, err
 	}

@@ -7,6 +7,6 @@
 // content waits for memory, so holding several of them cannot end in a deadlock. The memory of a
 // closed content is used for later ones.
 //
-// [Pool.Room] counts memory that others allocate for a moment, such as the windows of decoders. It
+// [Pool.Reserve] counts memory that others allocate for a moment, such as the windows of decoders. It
 // waits only for other holders of such room, who wait for nobody.
 package spool

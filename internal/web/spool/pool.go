@@ -38,11 +38,11 @@ func (o Options) Validate() error {
 // Pool is a budget of memory and a directory for contents beyond it. It is safe for concurrent use.
 // A nil Pool has no bounds and no directory: all its contents stay in memory.
 type Pool struct {
-	o     Options
-	held  atomic.Int64
-	files atomic.Int64
-	free  freeList
-	rooms rooms
+	o            Options
+	held         atomic.Int64
+	files        atomic.Int64
+	free         freeList
+	reservations reservations
 }
 
 // pattern is the name of a file for the moment in which it has a name.

@@ -257,17 +257,17 @@ func TestRoom(t *testing.T) {
 func TestRoomForDecoders(t *testing.T) {
 	p := open(t, 1<<20, 100)
 	hold := func(n int64) func() {
-		return must.Get(p.Room(t.Context(), n))(t)
+		return must.Get(p.Reserve(t.Context(), n))(t)
 	}
 	first := hold(300) // more than the budget, and nobody else holds any
 	ctx, cancel := context.WithCancel(t.Context())
 	errs := make(chan error)
-	go func() { _, err := p.Room(ctx, 200); errs <- err }()
+	go func() { _, err := p.Reserve(ctx, 200); errs <- err }()
 	waits := func(n int) {
 		for {
-			p.rooms.mu.Lock()
-			got := p.rooms.queue.Len()
-			p.rooms.mu.Unlock()
+			p.reservations.mu.Lock()
+			got := p.reservations.queue.Len()
+			p.reservations.mu.Unlock()
 			if got == n {
 				return
 			}
@@ -295,13 +295,13 @@ func TestRoomForDecoders(t *testing.T) {
 	}
 	second()
 	third()
-	if release, err := (*Pool)(nil).Room(t.Context(), 1<<40); err != nil {
+	if release, err := (*Pool)(nil).Reserve(t.Context(), 1<<40); err != nil {
 		t.Error(err)
 	} else {
 		release()
 	}
-	assert.True(t, p.Held() == 0 && p.rooms.holders == 0 && p.rooms.queue.Len() == 0, "%d bytes held by %d", p.Held(),
-		p.rooms.holders)
+	assert.True(t, p.Held() == 0 && p.reservations.holders == 0 && p.reservations.queue.Len() == 0,
+		"%d bytes held by %d", p.Held(), p.reservations.holders)
 }
 
 // Many goroutines that hold contents and need room never wait for one another for ever.
@@ -314,7 +314,7 @@ func TestRoomEndsInNoDeadlock(t *testing.T) {
 				w := p.NewWriter(0)
 				_, _ = w.Write(random(20_000))
 				c := w.Content()
-				release, err := p.Room(t.Context(), int64(10_000*(1+i%20)))
+				release, err := p.Reserve(t.Context(), int64(10_000*(1+i%20)))
 				if err != nil {
 					t.Error(err)
 					return

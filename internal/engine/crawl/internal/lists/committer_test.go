@@ -54,10 +54,10 @@ func (r *recordedCommits) commit(_ context.Context, a Rows) (Added, error) {
 func (r *recordedCommits) all() []storage.Found { return slices.Concat(r.batches...) }
 
 // testSorter returns a sorter whose runs are in files, and what holds its memory and files.
-func testSorter(t *testing.T, o hostsort.Options) (*hostsort.Sorter, *hostsort.Room) {
+func testSorter(t *testing.T, o hostsort.Options) (*hostsort.Sorter, *hostsort.Workspace) {
 	t.Helper()
 	pool := must.Get(spool.Open(spool.Options{Dir: t.TempDir(), Above: spool.HeadBytes}))(t)
-	room := hostsort.NewRoom(pool, o)
+	room := hostsort.NewWorkspace(pool, o)
 	return room.NewSorter(false), room
 }
 

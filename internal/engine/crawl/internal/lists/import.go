@@ -71,7 +71,7 @@ type Import struct {
 // result of each URL, and its windows are in memory only, to end sooner.
 func NewImport(
 	rules Rules, results bool, maxAge time.Duration, scope func() *frontier.Scope, now func() time.Time,
-	room *hostsort.Room, store Store, commit func(context.Context, Rows) (Added, error),
+	room *hostsort.Workspace, store Store, commit func(context.Context, Rows) (Added, error),
 ) *Import {
 	return &Import{
 		rules: rules, scope: scope, now: now, keeps: results, maxAge: maxAge,

@@ -93,8 +93,8 @@ type Tools struct {
 	Mazes    *maze.Branches
 	Stamps   *stamp.Maker // nil: every page is read at each visit
 	Parsers  Parsers
-	Room     *hostsort.Room // of long lists
-	Recrawls bool           // there is a recrawl plan
+	Room     *hostsort.Workspace // of long lists
+	Recrawls bool                // there is a recrawl plan
 
 	Stalls chan<- error // why there is no room for output
 	// EndRequest ends the request of a page that is still being read.
@@ -192,7 +192,7 @@ type reading struct {
 	stamps       *stamp.Maker // nil: every page is read at each visit
 	parsers      Parsers
 	endRequestOf func(*Result, frontier.RequestEnd)                     // of a page that is still being read
-	room         *hostsort.Room                                         // of long lists
+	room         *hostsort.Workspace                                    // of long lists
 	add          func(context.Context, lists.Rows) (lists.Added, error) // for the URLs of long lists
 }
 

@@ -92,7 +92,7 @@ func (noFingerprints) Fingerprint(weburl.URL) uint64 { return 0 }
 func TestSitemapOfLongURLs(t *testing.T) {
 	t.Parallel()
 	const memory = 4 << 20
-	room := hostsort.NewRoom(nil, hostsort.Options{Memory: memory})
+	room := hostsort.NewWorkspace(nil, hostsort.Options{Memory: memory})
 	commits, committed := 0, 0
 	commit := func(_ context.Context, rows lists.Rows) (lists.Added, error) {
 		commits, committed = commits+1, committed+len(rows.Found)

@@ -14,9 +14,9 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 )
 
-// Sending is a list of URLs that is sent to the running crawl in one request, while it is read. It
+// Upload is a list of URLs that is sent to the running crawl in one request, while it is read. It
 // belongs to one goroutine, except for Sum.
-type Sending struct {
+type Upload struct {
 	client *Client
 	ctx    context.Context
 	query  url.Values
@@ -34,8 +34,8 @@ type Sending struct {
 // Send begins a list for the running crawl. With again, known URLs that failed, were denied or
 // excluded go back into their queues. While the crawl has no room, waits is called with the reason,
 // repeatedly.
-func (c *Client) Send(ctx context.Context, again bool, waits func(reason string)) *Sending {
-	s := &Sending{client: c, ctx: ctx, query: url.Values{}, waits: waits, ended: make(chan struct{})}
+func (c *Client) Send(ctx context.Context, again bool, waits func(reason string)) *Upload {
+	s := &Upload{client: c, ctx: ctx, query: url.Values{}, waits: waits, ended: make(chan struct{})}
 	if again {
 		s.query.Set("again", "true")
 	}
@@ -46,7 +46,7 @@ func (c *Client) Send(ctx context.Context, again bool, waits func(reason string)
 const sendBuffer = 64 << 10
 
 // begin begins the request.
-func (s *Sending) begin() {
+func (s *Upload) begin() {
 	body, lines := io.Pipe()
 	s.body, s.lines = lines, bufio.NewWriterSize(lines, sendBuffer)
 	go func() {
@@ -59,7 +59,7 @@ func (s *Sending) begin() {
 // errEnded is the error of a write behind the end of the request.
 var errEnded = errors.New("the request has ended")
 
-func (s *Sending) take(r *AddReport) error {
+func (s *Upload) take(r *AddReport) error {
 	if r.Waiting != "" {
 		s.waits(r.Waiting)
 	}
@@ -77,7 +77,7 @@ type ListedURL struct {
 }
 
 // Add sends a URL. The error is that of the request.
-func (s *Sending) Add(a crawl.Addition) error {
+func (s *Upload) Add(a crawl.Addition) error {
 	if s.body == nil {
 		s.begin()
 	}
@@ -101,7 +101,7 @@ func (s *Sending) Add(a crawl.Addition) error {
 
 // Finish sends the rest, and returns when the crawl has committed all of it. What Sum counts is on
 // disk also after an error.
-func (s *Sending) Finish() error {
+func (s *Upload) Finish() error {
 	if s.body == nil {
 		return nil
 	}
@@ -112,13 +112,13 @@ func (s *Sending) Finish() error {
 }
 
 // end waits for the end of the request and returns its error.
-func (s *Sending) end() error {
+func (s *Upload) end() error {
 	<-s.ended
 	return s.client.ended(s.err, s.last.Error, s.last.Done)
 }
 
 // Sum returns what became of the URLs that are on disk.
-func (s *Sending) Sum() crawl.Added {
+func (s *Upload) Sum() crawl.Added {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.last.Added

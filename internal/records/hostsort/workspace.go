@@ -6,7 +6,7 @@ import (
 	"github.com/amble-crawler/amble/internal/web/spool"
 )
 
-// Options bound what all sorters of a Room hold together.
+// Options bound what all sorters of a Workspace hold together.
 type Options struct {
 	Memory int64 // bytes of records in memory
 	Disk   int64 // bytes in files
@@ -18,23 +18,23 @@ type Options struct {
 // DefaultOptions returns 64 MiB of memory and 4 GiB of disk space.
 func DefaultOptions() Options { return Options{Memory: 64 << 20, Disk: 4 << 30} }
 
-// Room is the memory and the disk space of sorters. It is safe for concurrent use.
-type Room struct {
+// Workspace is the memory and the disk space of sorters. It is safe for concurrent use.
+type Workspace struct {
 	pool         *spool.Pool
 	o            Options
 	memory, disk budget
 }
 
-// NewRoom returns a Room whose files are in a pool.
-func NewRoom(pool *spool.Pool, o Options) *Room {
-	return &Room{pool: pool, o: o, memory: budget{most: o.Memory}, disk: budget{most: o.Disk}}
+// NewWorkspace returns a Workspace whose files are in a pool.
+func NewWorkspace(pool *spool.Pool, o Options) *Workspace {
+	return &Workspace{pool: pool, o: o, memory: budget{most: o.Memory}, disk: budget{most: o.Disk}}
 }
 
 // Held returns how many bytes of memory and disk space are reserved.
-func (r *Room) Held() (memory, disk int64) { return r.memory.held.Load(), r.disk.held.Load() }
+func (r *Workspace) Held() (memory, disk int64) { return r.memory.held.Load(), r.disk.held.Load() }
 
 // mayWrite reports whether the disk has room.
-func (r *Room) mayWrite() bool { return r.o.Check == nil || r.o.Check() == nil }
+func (r *Workspace) mayWrite() bool { return r.o.Check == nil || r.o.Check() == nil }
 
 // budget is a number of bytes that several sorters share.
 type budget struct {
