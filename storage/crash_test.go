@@ -87,6 +87,7 @@ type panicker struct{}
 
 func (panicker) Helper()                           {}
 func (panicker) Errorf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
+func (panicker) Fatal(args ...any)                 { panic(fmt.Sprint(args...)) }
 func (panicker) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
 
 // writeUntilKilled commits batch after batch and prints the number of each.

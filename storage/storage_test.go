@@ -18,6 +18,7 @@ import (
 type tester interface {
 	Helper()
 	Errorf(format string, args ...any)
+	Fatal(args ...any)
 	Fatalf(format string, args ...any)
 }
 

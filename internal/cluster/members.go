@@ -59,8 +59,7 @@ func (r *record) observe(now Instant, seq Sequence, k Key) bool {
 	}
 	r.alive = r.seq != 0 && incarnation == r.incarnation && !k.Sealed
 	r.incarnation = max(incarnation, r.incarnation)
-	r.seq, r.process, r.weight, r.sealed, r.seen, r.silent = seq, k.Process, k.Weight,
-		k.Sealed, now, false
+	r.seq, r.process, r.weight, r.sealed, r.seen, r.silent = seq, k.Process, k.Weight, k.Sealed, now, false
 	r.opaque = false
 	if k.Silent {
 		r.expired = seq
