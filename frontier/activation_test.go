@@ -24,9 +24,8 @@ func dormantBytes(t testing.TB, o Options, n int, name func(int) string) float64
 	}
 	runtime.GC()
 	runtime.ReadMemStats(&after)
-	if got := f.hostStates()[dormant]; got != n {
-		t.Fatalf("%d hosts are dormant", got)
-	}
+	got := f.hostStates()[dormant]
+	must.True(t, got == n, "%d hosts are dormant", got)
 	return float64(after.HeapAlloc-before.HeapAlloc) / float64(n)
 }
 

@@ -60,9 +60,7 @@ func newBusy(b *testing.B, hosts, heads int, change ...func(*Options)) *busy {
 		f.Next(epoch)
 		w.load(b, epoch)
 		l, ok := f.NextName(epoch)
-		if !ok {
-			b.Fatalf("host %d has nothing to resolve: %+v", id, l)
-		}
+		must.True(b, ok, "host %d has nothing to resolve: %+v", id, l)
 		must.Do(b, f.CompleteResolve(l.ID, ResolveReport{End: epoch, TTL: 1e6 * time.Hour,
 			Addresses: []netip.Addr{addressAt(id)}}))
 	}
@@ -118,9 +116,7 @@ func BenchmarkNext(b *testing.B) {
 			var durations []time.Duration
 			for b.Loop() {
 				at, ok := f.NextWake()
-				if !ok {
-					b.Fatal("nothing waits")
-				}
+				must.True(b, ok, "nothing waits")
 				if at.After(now) {
 					now = at
 				}

@@ -195,9 +195,8 @@ func TestPutBackNeedsLookup(t *testing.T) {
 		for failed(t, d) < 50 && w.now.Sub(epoch) < 24*time.Hour {
 			w.run(10 * time.Millisecond)
 		}
-		if left := n - failed(t, d); left < 50 || left > n-50 {
-			t.Fatalf("%d URLs are still to be given up", left)
-		}
+		left := n - failed(t, d)
+		must.True(t, left >= 50 && left <= n-50, "%d URLs are still to be given up", left)
 		exists, last = true, 0
 		putBack(t, w, d)
 		w.finish(48*time.Hour, 48*time.Hour)
@@ -307,9 +306,8 @@ func TestControl(t *testing.T) {
 		controlled(w, m, Command{Kind: CommandDelay})
 		before := len(w.log)
 		w.run(time.Minute)
-		if n := len(w.log) - before; n < 45 {
-			t.Fatalf("back to a delay of 1s: %d requests in a minute", n)
-		}
+		n := len(w.log) - before
+		must.True(t, n >= 45, "back to a delay of 1s: %d requests in a minute", n)
 	}
 }
 

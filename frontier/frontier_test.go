@@ -57,10 +57,9 @@ func TestRetries(t *testing.T) {
 		}
 	}
 	assert.Slice(t, starts, []time.Duration{0, 10 * time.Minute, 30 * time.Minute, 70 * time.Minute}, "fetched at")
-	if got := w.state(t, "http://a.test/1"); got.State != storage.Failed || got.Reason != storage.ReasonFetch+5 ||
-		got.Attempts != 4 {
-		t.Errorf("in the end it is %+v", got)
-	}
+	got := w.state(t, "http://a.test/1")
+	assert.True(t, got.State == storage.Failed && got.Reason == storage.ReasonFetch+5 && got.Attempts == 4,
+		"in the end it is %+v", got)
 }
 
 // TestNotSent puts URLs back where they were, those that are due too.
@@ -135,9 +134,8 @@ func TestNextRequestWhileReading(t *testing.T) {
 			for _, r := range w.log[1:] {
 				starts = append(starts, r.start.Sub(epoch)/time.Millisecond)
 			}
-			if starts = starts[:min(len(starts), len(c.starts))]; !slices.Equal(starts, c.starts) {
-				t.Errorf("pages are requested at %d ms, want %d", starts, c.starts)
-			}
+			starts = starts[:min(len(starts), len(c.starts))]
+			assert.True(t, slices.Equal(starts, c.starts), "pages are requested at %d ms, want %d", starts, c.starts)
 			w.checkManners()
 		})
 	}
@@ -304,10 +302,9 @@ func TestRestart(t *testing.T) {
 			}
 			w.open()
 			w.run(time.Minute)
-			if next := w.log[requests]; next.start.Sub(from) < c.least || next.start.Sub(from) > c.least+time.Second ||
-				next.kind != Page {
-				t.Errorf("%v after %v: %v", next, from.Sub(epoch), next.start.Sub(from))
-			}
+			next := w.log[requests]
+			assert.True(t, next.start.Sub(from) >= c.least && next.start.Sub(from) <= c.least+time.Second &&
+				next.kind == Page, "%v after %v: %v", next, from.Sub(epoch), next.start.Sub(from))
 			w.checkManners()
 		})
 	}

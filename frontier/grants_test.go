@@ -68,9 +68,8 @@ func TestGrants(t *testing.T) {
 	}
 	state("both grants", true, 0, 0, false)
 	assert.Equal(t, grants.free[group]+grants.free[address], 0, grants.free, "is free")
-	if _, needs := grants.need[domain]; needs {
-		t.Error("the limit of a domain needs a grant")
-	}
+	_, needs := grants.need[domain]
+	assert.True(t, !needs, "the limit of a domain needs a grant")
 	assert.True(t, !member.Begin(request(2, "b.example.com")).OK && grants.need[group].Waiting == 1,
 		"a second request begins, or does not wait: %+v", grants.need)
 	now = now.Add(time.Second)
@@ -78,9 +77,7 @@ func TestGrants(t *testing.T) {
 	assert.Equal(t, grants.free[group]+grants.free[address], 2, grants.free, "is free")
 	now = now.Add(time.Minute) // the second does not come
 	keeper.Granted(group, now)
-	if grants.need[group].Waiting != 0 {
-		t.Errorf("a request that does not come needs %+v", grants.need[group])
-	}
+	assert.True(t, grants.need[group].Waiting == 0, "a request that does not come needs %+v", grants.need[group])
 }
 
 // TestGrantsOvertaken: a request that begins at once, on a limit that another one waits with for a grant, changes what

@@ -115,19 +115,16 @@ func TestGroups(t *testing.T) {
 			most, gap := w.together(inGroup)
 			assert.True(t, most == c.most && gap >= c.gap,
 				"%d requests at a time, %v from one to the next, want %d, %v", most, gap, c.most, c.gap)
-			if others, _ := w.together(func(name string) bool { return !inGroup(name) }); others < 3 {
-				t.Errorf("of other hosts there were %d requests at a time", others)
-			}
+			others, _ := w.together(func(name string) bool { return !inGroup(name) })
+			assert.True(t, others >= 3, "of other hosts there were %d requests at a time", others)
 			served := w.served()
 			for i := range 6 {
-				if n, first := served[fmt.Sprintf("h%d.test", i)], served["h0.test"]; n == 0 || n < first/2 ||
-					n > 2*first {
-					t.Errorf("h%d.test was served %d times, h0.test %d times", i, n, first)
-				}
+				n, first := served[fmt.Sprintf("h%d.test", i)], served["h0.test"]
+				assert.True(t, n != 0 && n >= first/2 && n <= 2*first,
+					"h%d.test was served %d times, h0.test %d times", i, n, first)
 			}
-			if v, _ := w.f.View(1); v.Group != "shops" {
-				t.Errorf("%s is in group %q", v.Name, v.Group)
-			}
+			v, _ := w.f.View(1)
+			assert.True(t, v.Group == "shops", "%s is in group %q", v.Name, v.Group)
 			waits := false
 			w.f.Waiting(w.now, func(v View) { waits = waits || v.Polite.Source.Name == "group shops" })
 			assert.True(t, waits, "no host says that it waits for its group")

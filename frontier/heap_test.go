@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -42,7 +43,6 @@ func TestHeap(t *testing.T) {
 			t.Fatalf("%d hosts, want %d", heap.size(), len(sorted))
 		}
 	}
-	if empty := newHeap(new(register)); empty.top() != nil {
-		t.Error("an empty heap has a first host")
-	}
+	empty := newHeap(new(register))
+	assert.True(t, empty.top() == nil, "an empty heap has a first host")
 }

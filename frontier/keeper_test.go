@@ -305,9 +305,8 @@ func TestWaitForGateIsNoHold(t *testing.T) {
 	finished := func(want ...bool) {
 		t.Helper()
 		for n, w := range s.all {
-			if got := w.f.Finished(s.now, time.Second); got != want[n] {
-				t.Errorf("at %v: crawl %d is finished: %t", s.now.Sub(epoch), n, got)
-			}
+			assert.Equal(t, w.f.Finished(s.now, time.Second), want[n], "at", s.now.Sub(epoch), "crawl", n,
+				"is finished")
 		}
 	}
 	s.run(5 * time.Minute)
@@ -370,9 +369,8 @@ func TestKeeperKnows(t *testing.T) {
 		t.Helper()
 		must.True(t, len(starts) >= 5, "%d requests", len(starts))
 		for i := range starts[1:] {
-			if gap := starts[i+1].Sub(starts[i]); gap < least || gap > least+5*time.Second {
-				t.Errorf("%v between two requests, want %v", gap, least)
-			}
+			gap := starts[i+1].Sub(starts[i])
+			assert.True(t, gap >= least && gap <= least+5*time.Second, "%v between two requests, want %v", gap, least)
 		}
 	}
 	s.run(5 * time.Minute)
@@ -406,9 +404,8 @@ func TestTicketKeepsWhatIsFree(t *testing.T) {
 	if got := a.Begin(request("slow.test")); got.OK || !got.OfHost || !got.Again.Equal(now.Add(time.Minute)) {
 		t.Errorf("slow.test has a hold of a minute: %+v", got)
 	}
-	if got := c.Begin(request("fast.test")); !got.OK {
-		t.Errorf("nobody uses the address of fast.test: %+v", got)
-	}
+	got := c.Begin(request("fast.test"))
+	assert.True(t, got.OK, "nobody uses the address of fast.test: %+v", got)
 	now = now.Add(time.Minute)
 	if got := a.Begin(request("slow.test")); got.OK || got.OfHost {
 		t.Errorf("the address is in use: %+v", got)

@@ -255,9 +255,8 @@ func TestStalled(t *testing.T) {
 	assert.True(t, slices.IsSortedFunc(w.broken, func(a, b Lease) int { return a.At.Compare(b.At) }),
 		"not the oldest first")
 	for _, r := range w.log {
-		if lasted := r.end.Sub(r.start); lasted <= minStall || lasted > minStall+2*time.Second {
-			t.Errorf("%v lasted %v", r, lasted)
-		}
+		lasted := r.end.Sub(r.start)
+		assert.True(t, lasted > minStall && lasted <= minStall+2*time.Second, "%v lasted %v", r, lasted)
 	}
 	none := w.f.Stalled(w.now, func(uint64, time.Duration, time.Duration) bool { return false })
 	assert.AtMost(t, len(none), 0, "requests that bring something are stalled")
@@ -317,9 +316,8 @@ func TestSlowHostsAmongMany(t *testing.T) {
 			assert.True(t, tarpits && n <= 1, "tarpits %t: %d requests to %s are broken off", tarpits, n, host)
 		}
 		for i := range 9 {
-			if n := w.served()[fmt.Sprintf("slow%d.test", i)]; !tarpits && n < 3 {
-				t.Errorf("slow%d.test: %d pages of 3", i, n)
-			}
+			n := w.served()[fmt.Sprintf("slow%d.test", i)]
+			assert.True(t, tarpits || n >= 3, "slow%d.test: %d pages of 3", i, n)
 		}
 	}
 }

@@ -20,9 +20,7 @@ func TestLoadFailed(t *testing.T) {
 	w.failEvery = 2
 	w.run(20 * time.Minute)
 	assert.True(t, w.loads >= 4 && len(w.pages()) == 100, "%d loads, %d pages", w.loads, len(w.pages()))
-	if w.log[0].url != "http://a.test/robots.txt" {
-		t.Errorf("the robots job is lost: %v", w.log[0])
-	}
+	assert.True(t, w.log[0].url == "http://a.test/robots.txt", "the robots job is lost: %v", w.log[0])
 }
 
 // TestCommittedWhileLoading commits the outcome of a due URL during a load that still has it.

@@ -29,9 +29,8 @@ func TestLookupLists(t *testing.T) {
 		if h == nil {
 			return -1
 		}
-		if list = int(h.id) / 100; unproven != (list != knownNames) {
-			t.Errorf("host %d is a guess: %v", h.id, unproven)
-		}
+		list = int(h.id) / 100
+		assert.True(t, unproven == (list != knownNames), "host %d is a guess: %v", h.id, unproven)
 		return list
 	}
 	for i := range 20 {
@@ -195,16 +194,14 @@ func TestNoLookupBeforeItsTime(t *testing.T) {
 			if l.name != "dead.test" {
 				continue
 			}
-			if gap := l.at.Sub(last); n > 0 && gap < ttl {
-				t.Errorf("%d active hosts: looked up again after %v", active, gap)
-			}
+			gap := l.at.Sub(last)
+			assert.True(t, n <= 0 || gap >= ttl, "%d active hosts: looked up again after %v", active, gap)
 			last, n = l.at, n+1
 		}
 		assert.Equal(t, n, int(o.MaxAttempts), active, "active hosts: looked up times", o.MaxAttempts)
 		for _, u := range append(urls("http://dead.test/", 3), "http://dead.test/more") {
-			if o := w.state(t, u); o.State != storage.Failed || o.Reason != 70 {
-				t.Errorf("%d active hosts: %s is %+v", active, u, o)
-			}
+			o := w.state(t, u)
+			assert.True(t, o.State == storage.Failed && o.Reason == 70, "%d active hosts: %s is %+v", active, u, o)
 		}
 	}
 }

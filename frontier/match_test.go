@@ -65,9 +65,8 @@ func TestDecisionIsBounded(t *testing.T) {
 	rules := robots.Compile([]byte(heavyRobots()), "amble")
 	q := &originQueue{rules: rules}
 	head := &storage.Head{Entry: storage.Entry{RequestURI: heavyPath(1)}}
-	if v, ok := f.matches.match(q, head); ok {
-		t.Errorf("%+v: a heavy file is matched by the owner of the frontier", v)
-	}
+	v, ok := f.matches.match(q, head)
+	assert.True(t, !ok, "%+v: a heavy file is matched by the owner of the frontier", v)
 	// A file with as many rules as fit into the bound is matched by the frontier itself.
 	few := robots.Compile([]byte("User-agent: *\n"+strings.Repeat("Disallow: /*a*b*c\n", 50)), "amble")
 	if _, ok := f.matches.match(&originQueue{rules: few}, head); !ok {

@@ -118,9 +118,8 @@ func TestOverridesOfHosts(t *testing.T) {
 		assert.Equal(t, gaps[name], want, name, "was fetched from with gaps of")
 	}
 	served := w.served()
-	if served["small.example"] != 3 || served["www.example.com"] != 0 {
-		t.Errorf("a budget of 3 came to %d pages, a pause to %d", served["small.example"], served["www.example.com"])
-	}
+	assert.True(t, served["small.example"] == 3 && served["www.example.com"] == 0,
+		"a budget of 3 came to %d pages, a pause to %d", served["small.example"], served["www.example.com"])
 }
 
 // A change of the hours ends the wait for them, also of hosts that are not in memory, and no other.
@@ -128,9 +127,8 @@ func TestChangeOfHours(t *testing.T) {
 	o := testOptions()
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	var err error
-	if o.Politeness.Hours, err = politeness.NewHours("", []string{"22:00-06:00"}, ""); err != nil {
-		t.Fatal(err)
-	}
+	o.Politeness.Hours, err = politeness.NewHours("", []string{"22:00-06:00"}, "")
+	must.True(t, err == nil, "%v", err)
 	f, err := New(o, NewScope(ModeAny, nil, nil), now)
 	must.Do(t, err)
 	held := politeness.State{LastEnd: now, Holds: []politeness.Hold{{Until: now.Add(11 * time.Hour),

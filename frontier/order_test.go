@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/testing/assert"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -274,13 +275,10 @@ func TestFailingPageOfSlowHost(t *testing.T) {
 		}
 		w.open()
 		w.finish(24*time.Hour, 10*time.Hour)
-		if pages, want := len(w.pages()), 40+int(w.o.MaxAttempts); pages != want {
-			t.Fatalf("%d pages were fetched, want %d", pages, want)
-		}
+		pages, want := len(w.pages()), 40+int(w.o.MaxAttempts)
+		must.True(t, pages == want, "%d pages were fetched, want %d", pages, want)
 		for i := range w.log[1:] {
-			if w.log[i].url == w.log[i+1].url {
-				t.Errorf("twice in a row: %v, %v", w.log[i], w.log[i+1])
-			}
+			assert.True(t, w.log[i].url != w.log[i+1].url, "twice in a row: %v, %v", w.log[i], w.log[i+1])
 		}
 		w.checkManners()
 	}

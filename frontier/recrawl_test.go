@@ -67,9 +67,8 @@ func TestRecrawlBudget(t *testing.T) {
 	w.open()
 	w.run(2 * time.Hour)
 	fetched := len(w.pages())
-	if recrawls := fetched - 40; recrawls < 118 || recrawls > 122 {
-		t.Errorf("%d recrawls in two hours, the budget allows 120", recrawls)
-	}
+	recrawls := fetched - 40
+	assert.True(t, recrawls >= 118 && recrawls <= 122, "%d recrawls in two hours, the budget allows 120", recrawls)
 	began := w.now
 	w.add("http://new.test/1", "http://h3.test/new")
 	w.run(10 * time.Second)

@@ -29,9 +29,8 @@ func TestNewOriginBehindClosedOne(t *testing.T) {
 		w.run(pause)
 		w.add("https://a.test/new")
 		w.run(3 * time.Minute)
-		if got := w.pages(); len(got) != 1 || got[0] != "https://a.test/new" {
-			t.Errorf("after %v: fetched %q", pause, got)
-		}
+		got := w.pages()
+		assert.True(t, len(got) == 1 && got[0] == "https://a.test/new", "after %v: fetched %q", pause, got)
 	}
 }
 
@@ -160,9 +159,8 @@ func TestRobotsUnreachableForAMonth(t *testing.T) {
 		}
 		w.open()
 		w.run(29 * 24 * time.Hour)
-		if n := len(pagesAt(w, 8080)); n != 0 {
-			t.Fatalf("%d pages before thirty days", n)
-		}
+		n := len(pagesAt(w, 8080))
+		must.True(t, n == 0, "%d pages before thirty days", n)
 		w.run(3 * 24 * time.Hour)
 		assert.Equal(t, (len(pagesAt(w, 8080)) > 0), other,
 			"another origin can be reached pages were fetched after thirty days")
@@ -205,18 +203,16 @@ func TestVisitTimeAndRates(t *testing.T) {
 		if r.kind == Page || i > 0 {
 			must.True(t, minute >= 22*60 || minute < 4*60, "%v is outside of the hours: %v", r, r.start)
 		}
-		if gap := r.start.Sub(before.end); i > 1 && minute < 2*60 && gap < 5*time.Minute {
-			t.Fatalf("%v comes %v after the one before", r, gap)
-		}
+		gap := r.start.Sub(before.end)
+		must.True(t, i <= 1 || minute >= 2*60 || gap >= 5*time.Minute, "%v comes %v after the one before", r, gap)
 		if r.kind == Page {
 			pages++
 		}
 		before = r
 	}
 	// A night has four hours at 30 seconds and two at five minutes.
-	if least, most := 3*(4*115+2*11), 3*(4*121+2*13); pages < least || pages > most {
-		t.Errorf("%d pages in three nights, want %d to %d", pages, least, most)
-	}
+	least, most := 3*(4*115+2*11), 3*(4*121+2*13)
+	assert.True(t, pages >= least && pages <= most, "%d pages in three nights, want %d to %d", pages, least, most)
 }
 
 // TestCrawlDelayOfQuietOrigin keeps the Crawl-delay of an origin without work, also in a later

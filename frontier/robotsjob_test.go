@@ -37,9 +37,8 @@ func TestURLsOfHostWithRobotsJob(t *testing.T) {
 	slices.Sort(pages)
 	assert.Slice(t, pages, []string{"http://a.test/1", "http://b.test/2"}, "fetched")
 	for _, u := range []string{"http://a.test/closed", "http://b.test/closed"} {
-		if o := w.state(t, u); o.State != storage.Denied || o.Reason != storage.ReasonRobots || o.Line != 2 {
-			t.Errorf("%s: %+v", u, o)
-		}
+		o := w.state(t, u)
+		assert.True(t, o.State == storage.Denied && o.Reason == storage.ReasonRobots && o.Line == 2, "%s: %+v", u, o)
 	}
 }
 
@@ -217,7 +216,6 @@ func TestRobotsJobOverBudget(t *testing.T) {
 	w.finish(time.Minute, time.Hour)
 	w.add("http://b.test/")
 	w.finish(time.Minute, time.Hour)
-	if n := m.fetched(); n["a.test"] != 2 || n["b.test"] != 1 {
-		t.Errorf("fetched %v", n)
-	}
+	n := m.fetched()
+	assert.True(t, n["a.test"] == 2 && n["b.test"] == 1, "fetched %v", n)
 }

@@ -90,9 +90,8 @@ func TestScopeChanges(t *testing.T) {
 	pages := len(w.pages())
 	w.f.SetScope(NewScope(ModeHost, nil, nil, mustURL(t, "http://b.test/")))
 	w.finish(time.Minute, time.Hour)
-	if again := len(w.pages()); pages == 0 || again > pages+1 {
-		t.Errorf("%d pages, then %d", pages, again)
-	}
+	again := len(w.pages())
+	assert.True(t, pages != 0 && again <= pages+1, "%d pages, then %d", pages, again)
 	assert.Equal(t, w.state(t, "http://a.test/19").State, storage.Excluded)
 }
 
@@ -112,9 +111,8 @@ func TestScopeSum(t *testing.T) {
 		"include": base.WithExpressions(expression, nil), "exclude": base.WithExpressions(nil, expression),
 		"an opt-out": base.WithOptOuts(optout.NewList(host)), "one that ends": base.WithOptOuts(optout.NewList(ends)),
 	} {
-		if other, has := sums[s.Sum()]; has {
-			t.Errorf("%s has the sum of %s", name, other)
-		}
+		other, has := sums[s.Sum()]
+		assert.True(t, !has, "%s has the sum of %s", name, other)
 		sums[s.Sum()] = name
 	}
 }

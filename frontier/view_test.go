@@ -31,9 +31,8 @@ func TestFinishOfLongDelays(t *testing.T) {
 	}
 	finish := make(map[int]time.Duration)
 	f.Waiting(epoch, func(w View) { finish[w.Left] = w.Finish })
-	if finish[1000] < 998*24*time.Hour || finish[1_000_000] <= finish[1000] {
-		t.Errorf("1,000 URLs: %v, 1,000,000: %v", finish[1000], finish[1_000_000])
-	}
+	assert.True(t, finish[1000] >= 998*24*time.Hour && finish[1_000_000] > finish[1000],
+		"1,000 URLs: %v, 1,000,000: %v", finish[1000], finish[1_000_000])
 }
 
 // BenchmarkWalk walks over a million hosts as the engine does, and reports how long the longest

@@ -165,9 +165,8 @@ func TestBudgetAfterErrors(t *testing.T) {
 	for range 100 {
 		request(SignalServerError)
 	}
-	if got := l.InForce(); got.Delay != longestPause || got.InFlight != 1 {
-		t.Errorf("after 100 errors %+v", got)
-	}
+	got := l.InForce()
+	assert.True(t, got.Delay == longestPause && got.InFlight == 1, "after 100 errors %+v", got)
 	assert.True(t, !l.Unused(l.Ready()) && l.Unused(l.Ready().Add(errorsKept)),
 		"it forgets the errors at once, or never")
 	for range 10_000 {

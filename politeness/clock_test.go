@@ -130,9 +130,8 @@ func TestStateKeepsEverything(t *testing.T) {
 	now := at(10 * time.Minute)
 	stored := h.State(now)
 	again := NewHost(&o, stored, now)
-	if got := again.State(now); !reflect.DeepEqual(got, stored) {
-		t.Fatalf("%+v\nbecame %+v", stored, got)
-	}
+	got := again.State(now)
+	must.True(t, reflect.DeepEqual(got, stored), "%+v\nbecame %+v", stored, got)
 	a, b := h.Explain(epoch), again.Explain(epoch)
 	must.True(t, a.String() == b.String() && a.Backoff == 1 && a.Reason == ReasonRetryAfter, "%v\nbecame %v", a, b)
 	if got := h.State(at(100 * time.Hour)); len(got.Holds) > 0 {

@@ -53,9 +53,8 @@ func TestForget(t *testing.T) {
 	wantReady(t, h, 81*s, ReasonBackoff)
 	h.Forget()
 	wantReady(t, h, 8*s, ReasonCrawlDelay)
-	if e := h.Explain(at(6 * s)); e.Backoff != 0 || !e.FailingSince.IsZero() || e.Delay != 2*s {
-		t.Errorf("left: %v", e)
-	}
+	e := h.Explain(at(6 * s))
+	assert.True(t, e.Backoff == 0 && e.FailingSince.IsZero() && e.Delay == 2*s, "left: %v", e)
 	h.Ended(at(10*s), Result{Signal: SignalThrottled, RetryAfter: time.Hour})
 	h.Pause(at(10*s), at(30*time.Minute))
 	h.HoldFor(at(10*s), 20*s, ReasonRestart)
@@ -92,9 +91,8 @@ func TestCommandsSurviveARestart(t *testing.T) {
 		"left of a pause of an hour after the clock was set back")
 	assert.Equal(t, restart(0).Delay(at(0)), 7*time.Second, "delay set to 7s")
 	h.Pause(at(0), time.Time{})
-	if e := restart(1000 * time.Hour).Explain(at(1000 * time.Hour)); !e.Forever {
-		t.Errorf("a pause until further notice became %v", e)
-	}
+	e := restart(1000 * time.Hour).Explain(at(1000 * time.Hour))
+	assert.True(t, e.Forever, "a pause until further notice became %v", e)
 }
 
 func TestTrim(t *testing.T) {

@@ -52,9 +52,8 @@ func TestVisitTime(t *testing.T) {
 		h := newHost(nil)
 		h.SetDemands(tt.demands)
 		h.Ended(tt.now, ok(0))
-		if got := h.Ready(tt.now); !got.Equal(tt.want) {
-			t.Errorf("%s: ready at %v, want %v", tt.name, got, tt.want)
-		}
+		got := h.Ready(tt.now)
+		assert.True(t, got.Equal(tt.want), "%s: ready at %v, want %v", tt.name, got, tt.want)
 		e := h.Explain(tt.now)
 		assert.True(t, e.Source.Line.Number == tt.line && (e.Reason == ReasonVisitTime) == (tt.line > 0),
 			"%s: because of %v", tt.name, e)
@@ -67,9 +66,8 @@ func TestVisitTime(t *testing.T) {
 func TestVisitTimeBeforeTheFirstRequest(t *testing.T) {
 	h := newHost(nil)
 	h.SetDemands(Demands{Visits: []Visit{{hours(600, 845), Line{}}}})
-	if got := h.Ready(clockTime(7, 0)); !got.IsZero() {
-		t.Errorf("within its hours: %v", got)
-	}
+	got := h.Ready(clockTime(7, 0))
+	assert.True(t, got.IsZero(), "within its hours: %v", got)
 	if got := h.Ready(clockTime(9, 0)); !got.Equal(clockTime(30, 0)) {
 		t.Errorf("outside of its hours: %v", got)
 	}
@@ -99,9 +97,8 @@ func TestRequestRateAtSomeHours(t *testing.T) {
 		h := newHost(nil)
 		h.SetDemands(Demands{Rates: tt.rates})
 		h.Ended(tt.now, ok(0))
-		if got := h.Ready(tt.now); !got.Equal(tt.want) {
-			t.Errorf("%s: ready at %v, want %v", tt.name, got, tt.want)
-		}
+		got := h.Ready(tt.now)
+		assert.True(t, got.Equal(tt.want), "%s: ready at %v, want %v", tt.name, got, tt.want)
 		e := h.Explain(tt.now)
 		assert.Equal(t, e.Delay, tt.delay, tt.name, "in force")
 		assert.True(t, tt.delay <= time.Second || e.DelayReason == ReasonRequestRate && e.DelaySource.Line.Number == 7,
@@ -118,9 +115,8 @@ func TestHoursWithOtherSigns(t *testing.T) {
 	h = newHost(nil)
 	h.SetDemands(Demands{Visits: []Visit{{hours(600, 845), Line{}}}})
 	h.Ended(clockTime(7, 0), Result{Signal: SignalThrottled, RetryAfter: 2 * time.Hour})
-	if got := h.Ready(clockTime(7, 0)); !got.Equal(clockTime(30, 0)) {
-		t.Errorf("a Retry-After that ends outside of the hours: ready at %v", got)
-	}
+	got := h.Ready(clockTime(7, 0))
+	assert.True(t, got.Equal(clockTime(30, 0)), "a Retry-After that ends outside of the hours: ready at %v", got)
 }
 
 // Setting the clock changes when the hours are, never the delay.

@@ -72,9 +72,8 @@ func TestStateOfVersion3(t *testing.T) {
 		"d6928e8c5294cabad203ffffffffffffffff7f0a00" +
 		"1280c8afa02501ac02" + "e8028d0480d88ee16f0004" + "a80af0010005" +
 		"80e59a77aee681b00d959aef3a030201aa0880e497d012"))(t)
-	if got, err := DecodeState(b); err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("%+v (%v)", got, err)
-	}
+	got, err := DecodeState(b)
+	assert.True(t, err == nil && reflect.DeepEqual(got, want), "%+v (%v)", got, err)
 }
 
 // Later versions read what version 2 wrote.
@@ -110,9 +109,8 @@ func TestStateOfVersion1(t *testing.T) {
 	}
 	for _, tt := range tests {
 		b := must.Get(hex.DecodeString(tt.bytes))(t)
-		if got, err := DecodeState(b); err != nil || !reflect.DeepEqual(got, tt.want) {
-			t.Errorf("%s: %+v (%v)", tt.name, got, err)
-		}
+		got, err := DecodeState(b)
+		assert.True(t, err == nil && reflect.DeepEqual(got, tt.want), "%s: %+v (%v)", tt.name, got, err)
 	}
 }
 
@@ -167,9 +165,8 @@ func TestDecodeStateRefuses(t *testing.T) {
 	} {
 		assert.Fails(DecodeState(bad))(t, ErrState, bad, "is taken for")
 	}
-	if s, err := DecodeState(nil); err != nil || !reflect.DeepEqual(s, State{}) {
-		t.Errorf("nothing is taken for %+v (%v)", s, err)
-	}
+	s, err := DecodeState(nil)
+	assert.True(t, err == nil && reflect.DeepEqual(s, State{}), "nothing is taken for %+v (%v)", s, err)
 }
 
 func FuzzDecodeState(f *testing.F) {

@@ -135,9 +135,8 @@ func TestBackoffReachesADay(t *testing.T) {
 		assert.Equal(t, h.Ready(epoch).Sub(end), want, "failure", i)
 		want = min(2*want, 24*time.Hour)
 	}
-	if e := h.Explain(epoch); e.Parked || e.Backoff != 12 || e.FailingSince.IsZero() {
-		t.Errorf("%+v", e)
-	}
+	e := h.Explain(epoch)
+	assert.True(t, !e.Parked && e.Backoff == 12 && !e.FailingSince.IsZero(), "%+v", e)
 }
 
 // TestOneEscalationPerIncident: requests that were in flight together fail together, as one
@@ -183,15 +182,13 @@ func TestBackoffFallsStepByStep(t *testing.T) {
 			t.Fatalf("level %d since %v, want %d since %v", got.Backoff, got.FailingSince, level, since)
 		}
 		succeed(successesToRecover - 1)
-		if got := h.Explain(epoch).Backoff; got != level {
-			t.Fatalf("level %d fell to %d too soon", level, got)
-		}
+		got := h.Explain(epoch).Backoff
+		must.True(t, got == level, "level %d fell to %d too soon", level, got)
 		must.True(t, h.Delay(epoch) == 2*s, "delay %v while it recovers", h.Delay(epoch))
 		succeed(1)
 	}
-	if got := h.Explain(epoch); got.Backoff != 0 || !got.FailingSince.IsZero() || h.Delay(epoch) != s {
-		t.Fatalf("did not recover: %v", got)
-	}
+	got := h.Explain(epoch)
+	must.True(t, got.Backoff == 0 && got.FailingSince.IsZero() && h.Delay(epoch) == s, "did not recover: %v", got)
 	// A failure among the successes restarts the count.
 	h.Ended(h.Ready(epoch).Add(s), Result{Signal: SignalThrottled})
 	succeed(successesToRecover - 1)

@@ -131,9 +131,8 @@ func TestDelayInForce(t *testing.T) {
 			h.SetDemands(Demands{Delay: tt.crawlDelay})
 			h.Ended(at(s), ok(tt.last))
 			assert.Equal(t, h.Delay(epoch), tt.want, "delay")
-			if got, want := h.Ready(epoch), at(s).Add(tt.want); got.Before(want) {
-				t.Errorf("ready at %v, want %v", got, want)
-			}
+			got, want := h.Ready(epoch), at(s).Add(tt.want)
+			assert.True(t, !got.Before(want), "ready at %v, want %v", got, want)
 			assert.Equal(t, h.Reason(epoch), tt.reason, "because of")
 		})
 	}

@@ -123,9 +123,8 @@ func TestHoursExplained(t *testing.T) {
 			"configured delay)"
 	assert.Equal(t, h.Explain(now).String(), want)
 	h.Ended(now.Add(20*time.Hour), Result{RetryAfter: 48 * time.Hour}) // until Monday 08:00 UTC
-	if e := h.Explain(now); e.Reason != ReasonHours || !e.Until.Equal(time.Date(2026, 11, 23, 21, 0, 0, 0, time.UTC)) {
-		t.Error(e)
-	}
+	e := h.Explain(now)
+	assert.True(t, e.Reason == ReasonHours && e.Until.Equal(time.Date(2026, 11, 23, 21, 0, 0, 0, time.UTC)), "%v", e)
 }
 
 // The hours of the operator and a Visit-time have to allow a request. If they have no hour in
@@ -161,9 +160,8 @@ func TestNewHoursRefuses(t *testing.T) {
 	}
 	assert.Fails(NewHours("Europe/Nowhere", nil, ""))(t, ErrOption)
 	assert.Fails(NewHours("", make([]string, MaxHours+1), ""))(t, ErrOption)
-	if h, err := NewHours("UTC", nil, ""); h != nil || err != nil {
-		t.Error(h, err)
-	}
+	h, err := NewHours("UTC", nil, "")
+	assert.True(t, h == nil && err == nil, "%v %v", h, err)
 }
 
 func ExampleNewHours() {

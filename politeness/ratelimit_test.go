@@ -134,9 +134,8 @@ func TestRateLimitInsteadOfBackoff(t *testing.T) {
 	for _, r := range []RateLimit{{Hold: math.MaxInt64}, {Policy: Policy{1, 8 * 24 * time.Hour}}} {
 		h = NewHost(&o, State{}, at(0))
 		h.Ended(at(0), Result{RateLimit: r})
-		if e := h.Explain(at(0)); !e.Parked {
-			t.Errorf("%+v does not park: %v", r, e)
-		}
+		e := h.Explain(at(0))
+		assert.True(t, e.Parked, "%+v does not park: %v", r, e)
 	}
 }
 

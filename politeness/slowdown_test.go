@@ -65,9 +65,8 @@ func TestSlowdownIsFound(t *testing.T) {
 		found := w.run(15, 3, 5, slow)
 		must.True(t, len(found) == 1 && found[0].Address == slowTraceAddress(1) && found[0].Of == 5,
 			"seed %d: found %+v", seed, found)
-		if after := found[0].Since.Sub(began); after < 2*time.Second || after > 12*time.Second {
-			t.Errorf("seed %d: found after %v", seed, after)
-		}
+		after := found[0].Since.Sub(began)
+		assert.True(t, after >= 2*time.Second && after <= 12*time.Second, "seed %d: found after %v", seed, after)
 		if f := found[0].Factor; f < 1.8 || f > 6 {
 			t.Errorf("seed %d: slower by %.1f", seed, f)
 		}
@@ -136,9 +135,8 @@ func TestSlowdownIsNotFound(t *testing.T) {
 			for seed := range uint64(3) {
 				w := newSlowTrace(seed, test.noise)
 				for second := range 3000 {
-					if found := w.run(1, 3, 4, test.took(second)); len(found) > 0 {
-						t.Fatalf("seed %d, after %d s: %+v", seed, second, found)
-					}
+					found := w.run(1, 3, 4, test.took(second))
+					must.True(t, len(found) <= 0, "seed %d, after %d s: %+v", seed, second, found)
 				}
 			}
 		})

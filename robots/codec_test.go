@@ -40,9 +40,8 @@ func TestRecordGolden(t *testing.T) {
 	b := must.Get(fullRecord.AppendBinary(nil))(t)
 	assert.Equal(t, hex.EncodeToString(b), golden, "stored as")
 	b = must.Get(hex.DecodeString(golden))(t)
-	if r, err := DecodeRecord(b); err != nil || !reflect.DeepEqual(r, fullRecord) {
-		t.Errorf("%+v, %v", r, err)
-	}
+	r, err := DecodeRecord(b)
+	assert.True(t, err == nil && reflect.DeepEqual(r, fullRecord), "%+v, %v", r, err)
 	b = must.Get(hex.DecodeString(goldenPacked))(t)
 	packed := fullRecord
 	packed.Body = packedBody
@@ -55,9 +54,8 @@ func TestRecordGolden(t *testing.T) {
 func TestFailureNumbers(t *testing.T) {
 	for number, name := range []string{"none", "dns", "connect", "tls", "timeout", "broken transfer", "blocked address",
 		"protocol", "redirect target busy", "crash", "wall", "not confirmed"} {
-		if f := Failure(number); f.String() != name || !f.IsKnown() {
-			t.Errorf("failure %d is %q, want %q", number, f, name)
-		}
+		f := Failure(number)
+		assert.True(t, f.String() == name && f.IsKnown(), "failure %d is %q, want %q", number, f, name)
 	}
 }
 
@@ -83,9 +81,8 @@ func TestRecordRefuses(t *testing.T) {
 		"body":     {Body: make([]byte, MaxBody+1)},
 		"etag":     {ETag: strings.Repeat("x", maxValidator+1)},
 	} {
-		if b, err := r.AppendBinary([]byte("x")); !errors.Is(err, ErrRecord) || string(b) != "x" {
-			t.Errorf("%s: %v", name, err)
-		}
+		b, err := r.AppendBinary([]byte("x"))
+		assert.True(t, errors.Is(err, ErrRecord) && string(b) == "x", "%s: %v", name, err)
 	}
 }
 
@@ -99,9 +96,8 @@ func TestDecodeHostile(t *testing.T) {
 	must.Do(t, err)
 	for n := range whole {
 		assert.Fails(DecodeRecord(whole[:n]))(t, ErrRecord, "cut at", n)
-		if _, err := DecodeRecord(sealed(whole[:n])); n < len(whole)-4 && !errors.Is(err, ErrRecord) {
-			t.Errorf("cut at %d and sealed: %v", n, err)
-		}
+		_, err := DecodeRecord(sealed(whole[:n]))
+		assert.True(t, n >= len(whole)-4 || errors.Is(err, ErrRecord), "cut at %d and sealed: %v", n, err)
 		flipped := bytes.Clone(whole)
 		flipped[n] ^= 0x10
 		assert.Fails(DecodeRecord(flipped))(t, ErrRecord, "damaged at", n)
@@ -133,12 +129,9 @@ func TestDecodeBomb(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		_, err := DecodeRecord(sealed(b))
 		runtime.ReadMemStats(&after)
-		if !errors.Is(err, ErrRecord) {
-			t.Errorf("%s: %v", name, err)
-		}
-		if n := after.TotalAlloc - before.TotalAlloc; n > 4*MaxBody {
-			t.Errorf("%s: %d bytes allocated", name, n)
-		}
+		assert.True(t, errors.Is(err, ErrRecord), "%s: %v", name, err)
+		n := after.TotalAlloc - before.TotalAlloc
+		assert.True(t, n <= 4*MaxBody, "%s: %d bytes allocated", name, n)
 	}
 }
 
@@ -153,8 +146,7 @@ func TestVersion(t *testing.T) {
 	r.Class = ClassUnreachable
 	assert.Equal(t, r.Rules("other").Version(), v, "rules of the last good copy have version")
 	for _, r := range []Record{{}, {Class: ClassUnavailable, Copy: ClassUnavailable}, {Class: ClassUnreachable}} {
-		if got := r.Rules("amble").Version(); !got.IsZero() {
-			t.Errorf("%s: version %s without a file", r.Class, got)
-		}
+		got := r.Rules("amble").Version()
+		assert.True(t, got.IsZero(), "%s: version %s without a file", r.Class, got)
 	}
 }

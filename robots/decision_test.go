@@ -73,9 +73,8 @@ func TestDecisionPhases(t *testing.T) {
 		assert.True(t, s.Kind != DecisionHold || s.Reason == ReasonUnreachable && s.Until.Equal(r.Refresh), "%s: %+v",
 			tt.name, s)
 		assert.True(t, !s.RefreshDue, "%s: fetched again before the backoff is over: %+v", tt.name, s)
-		if v := r.Rules("amble").Match("/private"); v.Allowed || v.Reason != ReasonRule {
-			t.Errorf("%s: the rules of the copy are lost: %+v", tt.name, v)
-		}
+		v := r.Rules("amble").Match("/private")
+		assert.True(t, !v.Allowed && v.Reason == ReasonRule, "%s: the rules of the copy are lost: %+v", tt.name, v)
 		s = o.Decide(r, 0, r.Refresh)
 		assert.True(t, s.Kind == DecisionFetch || s.RefreshDue, "%s: not fetched again at the end of the backoff: %+v",
 			tt.name, s)
@@ -101,15 +100,13 @@ func TestDecisionWithoutCopy(t *testing.T) {
 	for name, before := range map[string]Record{"never": {}, "404": missing, "page": page} {
 		r, _ := o.Next(before, response(500, "", Header{}), begin.Add(hour))
 		s := o.Decide(r, 0, begin.Add(hour))
-		if known := before.Class != ClassNone; known && (s.Kind != DecisionMatch || !r.Rules("x").Match("/").Allowed) ||
-			!known && s.Kind != DecisionHold {
-			t.Errorf("%s: within a day %+v", name, s)
-		}
+		known := before.Class != ClassNone
+		assert.True(t, (!known || s.Kind == DecisionMatch && r.Rules("x").Match("/").Allowed) &&
+			(known || s.Kind == DecisionHold), "%s: within a day %+v", name, s)
 		for _, age := range []time.Duration{day, 2 * day, 10 * day, 29 * day} {
 			r, _ = o.Next(r, response(500, "", Header{}), begin.Add(age))
-			if s := o.Decide(r, 0, begin.Add(age)); s.Kind != DecisionHold || s.Reason != ReasonUnreachable {
-				t.Errorf("%s: after %v %+v", name, age, s)
-			}
+			s := o.Decide(r, 0, begin.Add(age))
+			assert.True(t, s.Kind == DecisionHold && s.Reason == ReasonUnreachable, "%s: after %v %+v", name, age, s)
 		}
 		out := response(500, "", Header{})
 		still, _ := o.Next(r, out, begin.Add(32*day))
@@ -136,10 +133,8 @@ func TestForgetCopy(t *testing.T) {
 	for _, age := range []time.Duration{hour, 20 * day, 32 * day} {
 		r, _ = o.Next(r, response(500, "", Header{}), begin.Add(age))
 	}
-	if s := o.Decide(r, 0, begin.Add(32*day)); s.Kind != DecisionMatch || s.Reason != ReasonUnavailable ||
-		r.Body != nil {
-		t.Errorf("%+v, %+v", s, r)
-	}
+	s := o.Decide(r, 0, begin.Add(32*day))
+	assert.True(t, s.Kind == DecisionMatch && s.Reason == ReasonUnavailable && r.Body == nil, "%+v, %+v", s, r)
 }
 
 // TestLongDelayStillFetchesPages: with a delay of a day between requests, at least every second

@@ -39,13 +39,11 @@ func TestParse(t *testing.T) {
 	agents := []Agent{{4, "B", "B"}, {6, "amble", "amble"}, {7, "*", "*"}}
 	must.True(t, len(f.Groups) == 2 && reflect.DeepEqual(f.Groups[0].Agents, agents) &&
 		f.Groups[1].Agents[0].Line == 20, "groups %+v", f.Groups)
-	if got := fmt.Sprint(f.Groups[0].Rules); got != "[Disallow: /a Allow: /a/b]" || f.Groups[0].Rules[1].Line != 11 {
-		t.Errorf("rules %+v", got)
-	}
-	if e := f.Groups[0].Extensions; len(e) != 6 || len(e[0].Agents) != 1 || e[0].Agents[0].Name != "B" ||
-		len(e[1].Agents) != 2 || e[1].Value != "3" {
-		t.Errorf("extensions %+v", e)
-	}
+	got := fmt.Sprint(f.Groups[0].Rules)
+	assert.True(t, got == "[Disallow: /a Allow: /a/b]" && f.Groups[0].Rules[1].Line == 11, "rules %+v", got)
+	e := f.Groups[0].Extensions
+	assert.True(t, len(e) == 6 && len(e[0].Agents) == 1 && e[0].Agents[0].Name == "B" && len(e[1].Agents) == 2 &&
+		e[1].Value == "3", "extensions %+v", e)
 	assert.True(t, len(f.Records) == 4 && f.Records[3] == (Field{18, "X-Else", "y"}) && f.Lines == 21 && !f.Cut,
 		"records %+v, %d lines", f.Records, f.Lines)
 	want := []string{"https://site.example/s.xml"}
@@ -67,9 +65,8 @@ func TestPolicy(t *testing.T) {
 	usage := Usage{ContentUsage, 14, "/a", "train-ai=n"}
 	assert.True(t, reflect.DeepEqual(p.ContentSignals, []Usage{signal}) &&
 		reflect.DeepEqual(p.ContentUsage, []Usage{usage}), "preferences %+v %+v", p.ContentSignals, p.ContentUsage)
-	if d, ok := f.Rules("amble").CrawlDelay(); !ok || d.Seconds() != 4 {
-		t.Errorf("the slower of delay and rate is 4 s, not %v", d)
-	}
+	d, ok := f.Rules("amble").CrawlDelay()
+	assert.True(t, ok && d.Seconds() == 4, "the slower of delay and rate is 4 s, not %v", d)
 	if p := f.Policy("B"); *p.CrawlDelay != 2 || p.RequestRate != nil || len(p.Rules) != 2 {
 		t.Errorf("B: %+v", p)
 	}

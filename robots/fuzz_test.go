@@ -34,9 +34,8 @@ func FuzzParse(f *testing.F) {
 		must.True(t, r.Group() == p.Group, "group %q and %q", r.Group(), p.Group)
 		checkDelays(t, r, p)
 		must.True(t, r.Equal(file.Rules(tokens...)), "File.Rules differ from Compile")
-		if n := len(p.Rules); r.Len() > n {
-			t.Fatalf("%d rules of %d", r.Len(), n)
-		}
+		n := len(p.Rules)
+		must.True(t, r.Len() <= n, "%d rules of %d", r.Len(), n)
 		e := r.Match(uri)
 		if e.Reason == ReasonRule {
 			found := false
@@ -48,9 +47,8 @@ func FuzzParse(f *testing.F) {
 		must.True(t, len(Diff(file, Parse(body), tokens...)) == 0, "differs from itself")
 		base := "https://a.example/robots.txt"
 		_, sitemaps := Record{Class: ClassFound, Body: body, FinalURL: base}.Read(tokens...)
-		if want := file.Sitemaps(base); !slices.Equal(sitemaps, want) {
-			t.Fatalf("sitemaps %q, want %q", sitemaps, want)
-		}
+		want := file.Sitemaps(base)
+		must.True(t, slices.Equal(sitemaps, want), "sitemaps %q, want %q", sitemaps, want)
 		file.CleanParams()
 		file.Hosts()
 	})
@@ -76,9 +74,8 @@ func FuzzMatch(f *testing.F) {
 		r := Compile(body, "amble")
 		v := r.Match(uri)
 		normal := appendURI(nil, uri)
-		if again, ok := r.match(normal, math.MaxInt); !ok || again != v {
-			t.Fatalf("%q: %+v, in normal form %+v", uri, v, again)
-		}
+		again, ok := r.match(normal, math.MaxInt)
+		must.True(t, ok && again == v, "%q: %+v, in normal form %+v", uri, v, again)
 		for work := 1; ; work *= 4 {
 			within, ok := r.MatchWithin(uri, work)
 			must.True(t, (!ok || within == v) && (ok || work <= 2*(len(body)+1)*(3*len(uri)+2)),
@@ -152,8 +149,7 @@ func checkRecord(t *testing.T, o Options, r Record, now time.Time) {
 	must.True(t, r.Class != ClassUnreachable || r.Copy != ClassNone || s.Kind == DecisionHold,
 		"unreachable without a copy: %+v", s)
 	b := must.Get(r.AppendBinary(nil))(t)
-	if back, err := DecodeRecord(b); err != nil || !reflect.DeepEqual(back.Rules("x"), r.Rules("x")) ||
-		o.Decide(back, 0, now) != s {
-		t.Fatalf("%+v comes back as %+v, %v", r, back, err)
-	}
+	back, err := DecodeRecord(b)
+	must.True(t, err == nil && reflect.DeepEqual(back.Rules("x"), r.Rules("x")) && o.Decide(back, 0, now) == s,
+		"%+v comes back as %+v, %v", r, back, err)
 }

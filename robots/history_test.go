@@ -55,19 +55,16 @@ func TestHistory(t *testing.T) {
 	if v := p[0]; v.Body != nil || v.Size != len(long.Body) || v.Version != VersionOf(long.Body) {
 		t.Errorf("a long one: %d octets of %d, %s", len(v.Body), v.Size, v.Version)
 	}
-	if v := p[1]; !v.Version.IsZero() || v.Class != ClassUnavailable || !v.Replaced.Equal(now) ||
-		!v.Confirmed.Equal(long.Fetched) {
-		t.Errorf("none: %+v", v)
-	}
+	v := p[1]
+	assert.True(t, v.Version.IsZero() && v.Class == ClassUnavailable && v.Replaced.Equal(now) &&
+		v.Confirmed.Equal(long.Fetched), "none: %+v", v)
 	b := must.Get(p.AppendBinary(nil))(t)
 	p[1].Body = nil // nothing, and an empty file, are the same
-	if again, err := DecodeHistory(b); err != nil || !reflect.DeepEqual(again, p) {
-		t.Errorf("read as %+v, %v; want %+v", again, err, p)
-	}
+	again, err := DecodeHistory(b)
+	assert.True(t, err == nil && reflect.DeepEqual(again, p), "read as %+v, %v; want %+v", again, err, p)
 	for n := range b[:len(b)-1] {
-		if _, err := DecodeHistory(b[:n+1]); !errors.Is(err, ErrRecord) {
-			t.Fatalf("the first %d bytes: %v", n+1, err)
-		}
+		_, err := DecodeHistory(b[:n+1])
+		must.True(t, errors.Is(err, ErrRecord), "the first %d bytes: %v", n+1, err)
 	}
 }
 

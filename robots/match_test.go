@@ -19,9 +19,8 @@ func TestMatchDoesNotAllocate(t *testing.T) {
 			"all octets": "/" + strings.Repeat("é", maxURI/2-1),
 			"denied":     "/admin/x",
 		} {
-			if n := testing.AllocsPerRun(10, func() { r.Match(uri) }); n != 0 {
-				t.Errorf("%s, %s: %v allocations", f.name, name, n)
-			}
+			n := testing.AllocsPerRun(10, func() { r.Match(uri) })
+			assert.True(t, n == 0, "%s, %s: %v allocations", f.name, name, n)
 		}
 	}
 }
@@ -78,9 +77,8 @@ func TestMatchWithin(t *testing.T) {
 		assert.Equal(t, heavy, (took > 16<<10), name, "the verdict takes up to", took, "octets")
 	}
 	for _, f := range benchFiles()[:2] {
-		if _, ok := Compile(f.body, "amble").MatchWithin(f.uri, 4096); !ok {
-			t.Errorf("%s: a usual file takes more than 4,096 octets", f.name)
-		}
+		_, ok := Compile(f.body, "amble").MatchWithin(f.uri, 4096)
+		assert.True(t, ok, "%s: a usual file takes more than 4,096 octets", f.name)
 	}
 }
 
@@ -177,13 +175,11 @@ func TestTokens(t *testing.T) {
 		for _, path := range []string{"/star", "/amble", "/news"} {
 			assert.Equal(t, r.Match(path).Allowed, (path != tt.path), tt.tokens, path, r.Match(path))
 		}
-		if _, ok := r.CrawlDelay(); ok != (tt.path == "/amble") {
-			t.Errorf("%v: crawl-delay %v", tt.tokens, ok)
-		}
-		if p := Parse(body).Policy(tt.tokens...); p.Group != tt.group || len(p.Rules) != 1 ||
-			p.Rules[0].Pattern != tt.path {
-			t.Errorf("%v: policy %+v", tt.tokens, p)
-		}
+		_, ok := r.CrawlDelay()
+		assert.True(t, ok == (tt.path == "/amble"), "%v: crawl-delay %v", tt.tokens, ok)
+		p := Parse(body).Policy(tt.tokens...)
+		assert.True(t, p.Group == tt.group && len(p.Rules) == 1 && p.Rules[0].Pattern == tt.path, "%v: policy %+v",
+			tt.tokens, p)
 	}
 	for token, want := range map[string]bool{"amble": true, "A-b_C": true, "": false, "a1": false, "a/1": false,
 		"é": false} {
@@ -198,9 +194,8 @@ func TestVerdictText(t *testing.T) {
 		assert.Equal(t, r.RuleText(r.Match(uri)), want, uri)
 	}
 	assert.Equal(t, r.RuleText(Verdict{Reason: ReasonRule, rule: 99}), "", "a verdict of other rules")
-	if v := new(Rules).Match("/"); !v.Allowed || v.Reason != ReasonNone {
-		t.Errorf("zero rules: %+v", v)
-	}
+	v := new(Rules).Match("/")
+	assert.True(t, v.Allowed && v.Reason == ReasonNone, "zero rules: %+v", v)
 }
 
 func TestEqual(t *testing.T) {

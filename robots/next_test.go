@@ -168,9 +168,8 @@ func TestNextUnreachable(t *testing.T) {
 		r, action := o.Next(Record{}, tt.out, begin)
 		assert.True(t, action.Kind == ActionDone && r.Class == ClassUnreachable && r.Copy == ClassNone &&
 			r.Failures == 1, "%s: %+v, %+v", tt.name, r, action)
-		if v := r.Rules("amble").Match("/"); v.Allowed || v.Reason != ReasonUnreachable {
-			t.Errorf("%s: verdict %+v", tt.name, v)
-		}
+		v := r.Rules("amble").Match("/")
+		assert.True(t, !v.Allowed && v.Reason == ReasonUnreachable, "%s: verdict %+v", tt.name, v)
 		assert.True(t, r.Rules("amble").DisallowsAll() && r.FirstUnreachable.Equal(begin), "%s: %+v", tt.name, r)
 		want := Decision{Kind: DecisionHold, Until: begin.Add(tt.wait), Reason: ReasonUnreachable}
 		assert.Equal(t, o.Decide(r, 0, begin), want, tt.name, "decision")
@@ -206,20 +205,17 @@ func TestNextForbidden(t *testing.T) {
 	for _, status := range []int{401, 403} {
 		r, _ := o.Next(good(), response(status, "", Header{}), begin)
 		assert.True(t, r.Class == ClassForbidden && r.Body == nil && r.Rules("x").DisallowsAll(), "%d: %+v", status, r)
-		if v := r.Rules("x").Match("/"); v.Allowed || v.Reason != ReasonForbidden {
-			t.Errorf("%d: %+v", status, v)
-		}
+		v := r.Rules("x").Match("/")
+		assert.True(t, !v.Allowed && v.Reason == ReasonForbidden, "%d: %+v", status, v)
 		want := Decision{Kind: DecisionHold, Until: r.Refresh, Reason: ReasonForbidden}
 		assert.Equal(t, o.Decide(r, 0, begin.Add(hour)), want, status, "decision")
 		assert.Equal(t, o.Decide(r, 0, r.Refresh).Kind, DecisionFetch, status, "decision when the next request is due")
 		r, _ = o.Next(r, response(500, "", Header{}), begin.Add(hour))
-		if s := o.Decide(r, 0, begin.Add(hour)); s.Kind != DecisionHold || !r.Rules("x").DisallowsAll() {
-			t.Errorf("%d, then 500: decision %+v", status, s)
-		}
+		s := o.Decide(r, 0, begin.Add(hour))
+		assert.True(t, s.Kind == DecisionHold && r.Rules("x").DisallowsAll(), "%d, then 500: decision %+v", status, s)
 	}
-	if r, _ := o.Next(Record{}, response(404, "", Header{}), begin); r.Class != ClassUnavailable {
-		t.Errorf("404: %+v", r)
-	}
+	r, _ := o.Next(Record{}, response(404, "", Header{}), begin)
+	assert.True(t, r.Class == ClassUnavailable, "404: %+v", r)
 }
 
 func TestNextRedirect(t *testing.T) {
@@ -277,9 +273,8 @@ func TestNextRedirectChain(t *testing.T) {
 	must.True(t, next.Kind == ActionDone && record.FinalURL == "https://h4.example.net/robots.txt" &&
 		record.Redirects == 5, "%+v, %+v", record, next)
 	assert.True(t, !record.Rules("amble").Match("/private").Allowed, "the rules behind the redirects do not count")
-	if etag, _ := record.Validators(robotsURL); etag != "" {
-		t.Error("the validators of another URL are sent to the first")
-	}
+	etag, _ := record.Validators(robotsURL)
+	assert.True(t, etag == "", "the validators of another URL are sent to the first")
 	if etag, _ := record.Validators(record.FinalURL); etag != `"x"` {
 		t.Errorf("validator %q", etag)
 	}
@@ -289,9 +284,8 @@ func TestNextNotModified(t *testing.T) {
 	o := DefaultOptions()
 	prev, _ := o.Next(Record{}, response(200, string(rulesBody),
 		Header{ETag: `"1"`, LastModified: "Fri, 20 Nov 2026 00:00:00 GMT", CacheControl: "max-age=3600"}), begin)
-	if etag, modified := prev.Validators(robotsURL); etag != `"1"` || modified != "Fri, 20 Nov 2026 00:00:00 GMT" {
-		t.Fatalf("validators %q %q", etag, modified)
-	}
+	etag, modified := prev.Validators(robotsURL)
+	must.True(t, etag == `"1"` && modified == "Fri, 20 Nov 2026 00:00:00 GMT", "validators %q %q", etag, modified)
 	down, _ := o.Next(prev, response(503, "", Header{}), begin.Add(50*minute))
 	for name, before := range map[string]Record{"fresh": prev, "after a failure": down} {
 		r, _ := o.Next(before, response(304, "", Header{}), begin.Add(hour))
@@ -352,18 +346,16 @@ func TestNextConfirms(t *testing.T) {
 					t.Errorf("%s: the good file counts until %v", tt.name, s.Until)
 				}
 			}
-			if r.Failure == FailureUnconfirmed && r.Refresh.Sub(now) != hour {
-				t.Errorf("%s: fetched again after %v", tt.name, r.Refresh.Sub(now))
-			}
+			assert.True(t, r.Failure != FailureUnconfirmed || r.Refresh.Sub(now) == hour,
+				"%s: fetched again after %v", tt.name, r.Refresh.Sub(now))
 			now = r.Refresh
 		}
 		assert.True(t, r.Class == tt.class && r.Rules("amble").Match("/private").Allowed == tt.allows, "%s: %+v",
 			tt.name, r)
 	}
 	early, _ := o.Next(good(), response(200, html, Header{}), begin.Add(20*hour))
-	if r, _ := o.Next(early, response(200, html, Header{}), early.Refresh.Add(-1)); r.Class != ClassUnreachable {
-		t.Errorf("a second response before its time counts: %+v", r)
-	}
+	r, _ := o.Next(early, response(200, html, Header{}), early.Refresh.Add(-1))
+	assert.True(t, r.Class == ClassUnreachable, "a second response before its time counts: %+v", r)
 	bare, _ := o.Next(Record{}, response(200, "# no rules\n", Header{}), begin)
 	if r, _ := o.Next(bare, response(403, "", Header{}), begin.Add(20*hour)); r.Class != ClassUnavailable {
 		t.Errorf("a file without a record has to be confirmed as gone: %+v", r)

@@ -70,9 +70,8 @@ func TestProse(t *testing.T) {
 	prose := "The format\n\nThe record starts with one or more User-agent lines.\n\nUser-agent\nThe name of " +
 		"the robot.\n\n" +
 		"For example:\n\n User-agent: *\n Disallow: /tmp/\n"
-	if r := Compile([]byte(prose), "amble"); r.Match("/tmp/x").Allowed || !r.Match("/a").Allowed {
-		t.Error("rules inside prose are parseable lines")
-	}
+	r := Compile([]byte(prose), "amble")
+	assert.True(t, !r.Match("/tmp/x").Allowed && r.Match("/a").Allowed, "rules inside prose are parseable lines")
 	assert.Equal(t, ContentOf([]byte("The format\n\nThe record starts with one or more lines.\n")), ContentOther,
 		"prose is taken for a robots.txt")
 }

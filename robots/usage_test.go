@@ -38,9 +38,8 @@ func TestUsageVectors(t *testing.T) {
 		got, allowed := usageOf(Compile([]byte(v.Robots), v.Agent), u.RequestURI())
 		assert.True(t, allowed == v.Allowed && slices.Equal(got, v.Usage),
 			"%s: allowed %v, usage %q; want %v, %q (%s)\n%s", v.ID, allowed, got, v.Allowed, v.Usage, v.Why, v.Robots)
-		if other, _ := usageOf(Parse([]byte(v.Robots)).Rules(v.Agent), u.RequestURI()); !slices.Equal(got, other) {
-			t.Errorf("%s: the parsed file says %q", v.ID, other)
-		}
+		other, _ := usageOf(Parse([]byte(v.Robots)).Rules(v.Agent), u.RequestURI())
+		assert.True(t, slices.Equal(got, other), "%s: the parsed file says %q", v.ID, other)
 	}
 }
 
@@ -68,9 +67,8 @@ func TestUsageBounds(t *testing.T) {
 	r := Compile([]byte(b.String()), "amble")
 	assert.True(t, len(r.usage) == maxUsages && r.Size() <= 400*maxUsages, "%d records in %d bytes", len(r.usage),
 		r.Size())
-	if got := r.Usage("/" + strings.Repeat("ab", 1000) + "b7"); len(got) != 1 || got[0].Path != "/*a*b7" {
-		t.Errorf("%v", got)
-	}
+	got := r.Usage("/" + strings.Repeat("ab", 1000) + "b7")
+	assert.True(t, len(got) == 1 && got[0].Path == "/*a*b7", "%v", got)
 	if got := r.Usage("/x"); got != nil {
 		t.Errorf("a record beyond the bound counts: %v", got)
 	}

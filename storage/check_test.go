@@ -202,10 +202,9 @@ func TestCheckDamagedPage(t *testing.T) {
 		"check of a file with a broken page")
 	assert.Fails(damaged.URL(1, 0))(t, ErrCorrupt, "a URL in a broken page")
 	mustClose(t, damaged)
-	if _, err := Open(dir, Options{}); !errors.Is(err, ErrCorrupt) ||
-		!strings.Contains(err.Error(), fmt.Sprint("page ", page)) {
-		t.Errorf("open of a file with a broken page: %v", err)
-	}
+	_, err := Open(dir, Options{})
+	assert.True(t, errors.Is(err, ErrCorrupt) && strings.Contains(err.Error(), fmt.Sprint("page ", page)),
+		"open of a file with a broken page: %v", err)
 }
 
 // writeAt writes into a file that may be open.

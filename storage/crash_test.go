@@ -21,9 +21,7 @@ import (
 
 func writeStore(t tester, dir string, file []byte) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(dir, FileName), file, 0o644); err != nil {
-		t.Fatalf("%v", err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, FileName), file, 0o644))
 }
 
 // TestMain lets the tests start themselves as a process that writes until it is killed.
@@ -77,9 +75,8 @@ func checkPayloads(t *testing.T, s *Store, batches int) {
 		}
 	}
 	beyond := crashPayload(1, known)
-	if _, ok, err := s.Payload(beyond.Host, beyond.Digest); ok || err != nil {
-		t.Fatalf("after %d batches, there is the body of a later one, or %v", batches, err)
-	}
+	_, ok, err := s.Payload(beyond.Host, beyond.Digest)
+	must.True(t, !ok && err == nil, "after %d batches, there is the body of a later one, or %v", batches, err)
 }
 
 // panicker lets helpers of tests run in the writing process.
@@ -131,9 +128,8 @@ func TestKill(t *testing.T) {
 		}
 		must.True(t, err == nil && batches >= reported && batches <= reported+1,
 			"the process reported batch %d, the store has %d, %v", reported, batches, err)
-		if got, want := s.Counters().URLs, uint64(30*(batches+1)); got != want {
-			t.Fatalf("%d URLs after batch %d, want %d", got, batches, want)
-		}
+		got, want := s.Counters().URLs, uint64(30*(batches+1))
+		must.True(t, got == want, "%d URLs after batch %d, want %d", got, batches, want)
 		if got, want := s.Counters().Of(Queued), uint64(30); batches >= 0 && got != want {
 			t.Fatalf("%d URLs queued after batch %d, want %d", got, batches, want)
 		}
@@ -160,9 +156,8 @@ func killAfter(t *testing.T, dir string, commits int) (reported int) {
 			must.Do(t, cmd.Process.Kill())
 		}
 	}
-	if err := cmd.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
-		t.Fatalf("the process ended with %v", err)
-	}
+	err := cmd.Wait()
+	must.True(t, err != nil && strings.Contains(err.Error(), "killed"), "the process ended with %v", err)
 	return reported
 }
 
@@ -190,9 +185,8 @@ func TestPowerCut(t *testing.T) {
 			writeStore(t, copied, cut)
 			reopened := mustOpen(t, copied, Options{NoSync: true})
 			checkClean(t, reopened)
-			if got, want := reopened.Counters().URLs, uint64(30*n); got != want {
-				t.Fatalf("cut in batch %d: %d URLs, want %d", n, got, want)
-			}
+			got, want := reopened.Counters().URLs, uint64(30*n)
+			must.True(t, got == want, "cut in batch %d: %d URLs, want %d", n, got, want)
 			checkPayloads(t, reopened, n)
 			mustCommit(t, reopened, crashBatch(reopened, n))
 			checkClean(t, reopened)
@@ -232,9 +226,8 @@ func fullThenRoom(t *testing.T, s *Store, room func() *Store) {
 	for range 2 {
 		must.True(t, errors.Is(err, ErrNoSpace), "commit to a full store: %v", err)
 		checkClean(t, s)
-		if got, want := s.Counters().URLs, uint64(30*n); got != want {
-			t.Fatalf("%d URLs, want %d", got, want)
-		}
+		got, want := s.Counters().URLs, uint64(30*n)
+		must.True(t, got == want, "%d URLs, want %d", got, want)
 		_, err = s.Commit(crashBatch(s, n))
 	}
 	must.True(t, n >= 5, "only %d batches fitted", n)
@@ -243,9 +236,8 @@ func fullThenRoom(t *testing.T, s *Store, room func() *Store) {
 		mustCommit(t, s, crashBatch(s, n))
 	}
 	checkClean(t, s)
-	if got, want := s.Counters().URLs, uint64(30*n); got != want {
-		t.Fatalf("with room again: %d URLs, want %d", got, want)
-	}
+	got, want := s.Counters().URLs, uint64(30*n)
+	must.True(t, got == want, "with room again: %d URLs, want %d", got, want)
 	mustClose(t, s)
 }
 

@@ -111,9 +111,8 @@ func readCurve(t testing.TB, path string) (points []point) {
 	for _, row := range rows[1:] {
 		var n [5]float64
 		for i, field := range row {
-			if n[i], err = strconv.ParseFloat(field, 64); err != nil {
-				t.Fatalf("%s: %v", path, err)
-			}
+			n[i], err = strconv.ParseFloat(field, 64)
+			must.True(t, err == nil, "%s: %v", path, err)
 		}
 		points = append(points, point{
 			Items: int(n[0]), Rate: n[1], Worst: time.Duration(n[2]) * time.Millisecond, Memory: int(n[3]),

@@ -44,9 +44,8 @@ func foreignDatabase(t *testing.T, o *bolt.Options, bucket, key string, value []
 		b, err := tx.CreateBucket([]byte(bucket))
 		return errors.Join(err, b.Put([]byte(key), value))
 	})
-	if err = errors.Join(err, db.Close()); err != nil {
-		t.Fatal(err)
-	}
+	err = errors.Join(err, db.Close())
+	must.True(t, err == nil, "%v", err)
 	return readFile(t, path)
 }
 
@@ -128,9 +127,8 @@ func TestOpenOneMetaDamaged(t *testing.T) {
 			[]byte{1, 2, 3}), 0o644))
 		s := mustOpen(t, dir, Options{})
 		checkClean(t, s) // the state of the last commit or of the one before
-		if n := s.Counters().URLs; n != 600 && n != 400 {
-			t.Errorf("with meta page %d damaged there are %d URLs", at, n)
-		}
+		n := s.Counters().URLs
+		assert.True(t, n == 600 || n == 400, "with meta page %d damaged there are %d URLs", at, n)
 		mustClose(t, s)
 	}
 }

@@ -96,9 +96,8 @@ func discover(b *testing.B, s *Store, g *benchURLs, size int) {
 	b.ReportMetric(float64(changed)/(1<<20), "most-page-MiB")
 	b.ReportMetric(float64(allocated)/(1<<20), "most-alloc-MiB")
 	curve.save(b)
-	if n := s.Counters().URLs; n != uint64(size) {
-		b.Fatalf("store has %d URLs, want %d", n, size)
-	}
+	n := s.Counters().URLs
+	must.True(b, n == uint64(size), "store has %d URLs, want %d", n, size)
 	all.report(b, size, "urls")
 	reportSize(b, s.Path(), size)
 }

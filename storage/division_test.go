@@ -24,9 +24,8 @@ func TestDivision(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := &driver{model: newModel()}
 		var err error
-		if d.dir, err = os.MkdirTemp(dir, ""); err != nil {
-			t.Fatal(err)
-		}
+		d.dir, err = os.MkdirTemp(dir, "")
+		must.True(t, err == nil, "%v", err)
 		defer os.RemoveAll(d.dir)
 		d.open(t)
 		defer func() { d.store.Close() }()
@@ -73,9 +72,8 @@ func (d *driver) divide(t *rapid.T, parts int) {
 		again = append(again, one)
 	}
 	slices.Sort(lines)
-	if got := strings.Join(slices.Compact(lines), ""); got != want {
-		t.Fatalf("the parts have\n%s\nthe whole\n%s", got, want)
-	}
+	got := strings.Join(slices.Compact(lines), "")
+	must.True(t, got == want, "the parts have\n%s\nthe whole\n%s", got, want)
 	dir := filepath.Join(d.dir, "whole")
 	must.Do(t, os.Mkdir(dir, 0o750))
 	must.Get(NewUnion(again).Write(t.Context(), filepath.Join(dir, FileName), d.store.path, marks))(t)
@@ -114,17 +112,13 @@ func dump(t tester, s *Store, part func(host string) int) (lines []string) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatalf("%v", err)
-	}
+	must.Do(t, err)
 	slices.Sort(lines)
 	return lines
 }
 
 func (s *Store) names(t tester) (names []string) {
-	if err := s.Hosts(func(h *Host) error { names = append(names, h.Name); return nil }); err != nil {
-		t.Fatalf("%v", err)
-	}
+	must.Do(t, s.Hosts(func(h *Host) error { names = append(names, h.Name); return nil }))
 	return names
 }
 
@@ -139,9 +133,7 @@ func dumpHost(t tester, tx *txn, rd *reader, names []string, part func(string) i
 	for n := r.first; n < r.next; n++ {
 		e, err := rd.entry(n)
 		o, err2 := rd.outcome(n)
-		if err != nil || err2 != nil {
-			t.Fatalf("%v, %v", err, err2)
-		}
+		must.True(t, err == nil && err2 == nil, "%v, %v", err, err2)
 		via := ""
 		if e.ViaHost != NoHost && int(e.ViaHost) <= len(names) && part(names[e.ViaHost-1]) == part(name) {
 			via = fmt.Sprint(names[e.ViaHost-1], e.ViaOrdinal)
@@ -184,9 +176,8 @@ func TestUnionOfStrangers(t *testing.T) {
 	u := NewUnion(all)
 	counters, err := u.Write(t.Context(), filepath.Join(dir, FileName), all[0].store.path, nil)
 	must.True(t, err == nil && counters.Hosts == 2 && counters.URLs == 722, "%+v, %v", counters, err)
-	if id, ok := u.Host(1, 1); id != 2 || !ok {
-		t.Errorf("b.test has id %d, %t", id, ok)
-	}
+	id, ok := u.Host(1, 1)
+	assert.True(t, id == 2 && ok, "b.test has id %d, %t", id, ok)
 	if _, ok := u.Host(2, 1); ok {
 		t.Error("elsewhere.test is in the union")
 	}
@@ -200,9 +191,8 @@ func TestUnionOfStrangers(t *testing.T) {
 	for _, host := range []string{"a.test", "b.test"} {
 		again := found(t, s, append(numbered(host, 0, 300), fmt.Sprintf("http://%s/list?page=x", host),
 			fmt.Sprintf("http://%s/list?page=y", host))...)
-		if r := mustCommit(t, s, &Batch{Found: again}); r.Added != 1 || r.TrappedBy[TrapQueries] != 1 {
-			t.Errorf("%s: %+v", host, r)
-		}
+		r := mustCommit(t, s, &Batch{Found: again})
+		assert.True(t, r.Added == 1 && r.TrappedBy[TrapQueries] == 1, "%s: %+v", host, r)
 	}
 }
 

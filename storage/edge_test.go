@@ -73,9 +73,8 @@ func TestRefused(t *testing.T) {
 	for port := range 40 {
 		b.Found = append(b.Found, found(t, s, fmt.Sprintf("http://host.example:%d/", 9000+port))...)
 	}
-	if r := mustCommit(t, s, &b); r.Added != 32 || r.Refused != 2+9 {
-		t.Errorf("%d added, %d refused; want 32 and 11", r.Added, r.Refused)
-	}
+	r := mustCommit(t, s, &b)
+	assert.True(t, r.Added == 32 && r.Refused == 2+9, "%d added, %d refused; want 32 and 11", r.Added, r.Refused)
 	if r := mustCommit(t, s, &b); r.Added != 0 || r.Refused != 2+9 {
 		t.Errorf("the second time %d added, %d refused", r.Added, r.Refused)
 	}
@@ -92,9 +91,8 @@ func TestOutcomeInTheSameBatch(t *testing.T) {
 	}
 	b.Hosts = []HostUpdate{{Host: 1, Requests: 70, Cursors: []Cursor{{0, 70}}}}
 	mustCommit(t, s, &b)
-	if c := s.Counters(); c.Of(Failed) != 70 || c.Of(Queued) != 0 {
-		t.Errorf("counters are %+v", c)
-	}
+	c := s.Counters()
+	assert.True(t, c.Of(Failed) == 70 && c.Of(Queued) == 0, "counters are %+v", c)
 }
 
 // TestDueMoves follows the earliest due time through changes, one of them to the same instant.
@@ -123,10 +121,9 @@ func TestDueMoves(t *testing.T) {
 			o.Due = someTime.Add(step.due)
 		}
 		r := mustCommit(t, s, &Batch{Done: []Done{{Host: 1, Ordinal: step.ordinal, Outcome: o}}})
-		if got := r.Hosts[0]; got.Due != step.count || got.NextDue != step.earliest {
-			t.Errorf("step %d: %d due, the first at %d; want %d and %d", i, got.Due, got.NextDue, step.count,
-				step.earliest)
-		}
+		got := r.Hosts[0]
+		assert.True(t, got.Due == step.count && got.NextDue == step.earliest,
+			"step %d: %d due, the first at %d; want %d and %d", i, got.Due, got.NextDue, step.count, step.earliest)
 		checkClean(t, s)
 	}
 }
@@ -155,10 +152,9 @@ func TestHeadsBeyond(t *testing.T) {
 		assert.True(t, err == nil && reflect.DeepEqual(h, (Heads{Next: from, Tail: 20})), "heads from %d: %+v, %v",
 			from, h, err)
 	}
-	if h, err := s.Heads(HeadsRequest{Host: 1, Origin: 5, Queued: 5, Due: 5, Now: someTime}); err != nil ||
-		len(h.Queued)+len(h.Due) > 0 || h.Next != 20 {
-		t.Errorf("heads of an unknown origin: %+v, %v", h, err)
-	}
+	h, err := s.Heads(HeadsRequest{Host: 1, Origin: 5, Queued: 5, Due: 5, Now: someTime})
+	assert.True(t, err == nil && len(h.Queued)+len(h.Due) <= 0 && h.Next == 20, "heads of an unknown origin: %+v, %v",
+		h, err)
 	assert.Fails(s.Heads(HeadsRequest{Host: 2}))(t, ErrNotFound, "heads of an unknown host")
 }
 
@@ -187,25 +183,22 @@ func TestValidators(t *testing.T) {
 	} {
 		want := Outcome{State: Fetched, At: someTime, Modified: text, ETag: `W/"x"`}
 		mustCommit(t, s, &Batch{Done: []Done{{Host: 1, Outcome: want}}})
-		if head, _, err := s.Lookup(parse(t, "https://host.example/")); err != nil || head.Last != want {
-			t.Errorf("%q comes back as %q, %v", text, head.Last.Modified, err)
-		}
+		head, _, err := s.Lookup(parse(t, "https://host.example/"))
+		assert.True(t, err == nil && head.Last == want, "%q comes back as %q, %v", text, head.Last.Modified, err)
 	}
 	long := Outcome{State: Fetched, At: someTime, Modified: strings.Repeat("m", 256), ETag: strings.Repeat("e", 256)}
 	mustCommit(t, s, &Batch{Done: []Done{{Host: 1, Outcome: long}}})
-	if head, _, err := s.Lookup(parse(t, "https://host.example/")); err != nil || head.Last.Modified != "" ||
-		head.Last.ETag != "" {
-		t.Errorf("validators too long to keep: %+v, %v", head.Last, err)
-	}
+	head, _, err := s.Lookup(parse(t, "https://host.example/"))
+	assert.True(t, err == nil && head.Last.Modified == "" && head.Last.ETag == "",
+		"validators too long to keep: %+v, %v", head.Last, err)
 }
 
 func TestStateNames(t *testing.T) {
 	for s := range State(numStates) {
 		assert.Returns(ParseState(s.String()))(t, s, "comes back as")
 	}
-	if _, err := ParseState("state(7)"); err == nil || State(7).String() != "state(7)" {
-		t.Errorf("an unknown state: %v, %s", err, State(7))
-	}
+	_, err := ParseState("state(7)")
+	assert.True(t, err != nil && State(7).String() == "state(7)", "an unknown state: %v, %s", err, State(7))
 }
 
 // TestCommitLetsGo: nothing of a transaction stays in memory after it, committed or not.

@@ -23,13 +23,9 @@ import (
 func eraseNames(t tester, s *Store, names weburl.Names) Erased {
 	t.Helper()
 	e, err := s.NewErasure(names)
-	if err != nil {
-		t.Fatalf("%v", err)
-	}
+	must.Do(t, err)
 	want, err := s.Count(context.Background(), e)
-	if err != nil {
-		t.Fatalf("%v", err)
-	}
+	must.Do(t, err)
 	calls := 0
 	err = s.Erase(context.Background(), e, func(got Erased) error {
 		if calls++; got != want {
@@ -37,9 +33,7 @@ func eraseNames(t tester, s *Store, names weburl.Names) Erased {
 		}
 		return nil
 	})
-	if err != nil || calls != 1 {
-		t.Fatalf("%d calls: %v", calls, err)
-	}
+	must.True(t, err == nil && calls == 1, "%d calls: %v", calls, err)
 	mustClose(t, s)
 	return want
 }
@@ -77,9 +71,7 @@ func namesIn(raw []byte) (names []string) {
 func rowsOfOthers(t tester, s *Store, names weburl.Names) map[string]string {
 	t.Helper()
 	e, err := s.NewErasure(names)
-	if err != nil {
-		t.Fatalf("%v", err)
-	}
+	must.Do(t, err)
 	rows := make(map[string]string)
 	err = s.db.View(func(tx *txn) error {
 		for _, name := range [][]byte{bucketURL, bucketSeen, bucketState, bucketDue, bucketRecrawl, bucketPayload,
@@ -105,9 +97,7 @@ func rowsOfOthers(t tester, s *Store, names weburl.Names) map[string]string {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatalf("%v", err)
-	}
+	must.Do(t, err)
 	return rows
 }
 
@@ -181,9 +171,8 @@ func TestErase(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkClean(t, s)
-	if files, _ := os.ReadDir(dir); len(files) != 1 {
-		t.Errorf("%d files", len(files))
-	}
+	files, _ := os.ReadDir(dir)
+	assert.True(t, len(files) == 1, "%d files", len(files))
 	ended, end := context.WithCancel(context.Background())
 	end()
 	assert.Is(t, s.Erase(ended, e, nil), context.Canceled, "an erasure that is interrupted")

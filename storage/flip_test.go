@@ -46,9 +46,7 @@ func flipBytes(t *testing.T, step int, bits byte) {
 			}
 		}
 	}
-	if damaged < len(good)/step/4 {
-		t.Errorf("%d times the damage of %d bytes was seen", damaged, len(good)/step)
-	}
+	assert.True(t, damaged >= len(good)/step/4, "%d times the damage of %d bytes was seen", damaged, len(good)/step)
 }
 
 // memoryDir returns a directory in memory where the system has one: a test that makes a hundred thousand files durable

@@ -56,9 +56,7 @@ func benchHeads(b *testing.B, dir string) {
 	defer benchClose(b, s)
 	for n := 0; b.Loop(); n++ {
 		h, err := s.Heads(HeadsRequest{Host: HostID(n%benchHosts + 1), Queued: 16, Due: 16, Now: someTime})
-		if err != nil || len(h.Queued) == 0 {
-			b.Fatal(len(h.Queued), err)
-		}
+		must.True(b, err == nil && len(h.Queued) != 0, "%v %v", len(h.Queued), err)
 	}
 }
 
@@ -76,9 +74,8 @@ func benchGrownRows(b *testing.B, size int) {
 	b.Run("open", func(b *testing.B) {
 		for b.Loop() {
 			r := openRows(b, dir)
-			if _, ok := r.next(benchHostName(0)); !ok {
-				b.Fatal("nothing waits")
-			}
+			_, ok := r.next(benchHostName(0))
+			must.True(b, ok, "nothing waits")
 			r.close(b)
 		}
 	})
@@ -86,18 +83,16 @@ func benchGrownRows(b *testing.B, size int) {
 		r := openRows(b, dir)
 		defer r.close(b)
 		for b.Loop() {
-			if n := r.hosts(); n != benchHosts {
-				b.Fatalf("%d hosts have work", n)
-			}
+			n := r.hosts()
+			must.True(b, n == benchHosts, "%d hosts have work", n)
 		}
 	})
 	b.Run("scan", func(b *testing.B) {
 		r := openRows(b, dir)
 		defer r.close(b)
 		for b.Loop() {
-			if n := r.states()[Queued]; n != size {
-				b.Fatalf("%d URLs wait, want %d", n, size)
-			}
+			n := r.states()[Queued]
+			must.True(b, n == size, "%d URLs wait, want %d", n, size)
 		}
 	})
 	b.Run("cycle", func(b *testing.B) {
@@ -148,9 +143,8 @@ func fetchAll(b *testing.B, s *Store, size, each int) {
 			all.time(b, cycle.commit)
 		}
 	}
-	if n := s.Counters().Of(Fetched); n != uint64(size) {
-		b.Fatalf("%d URLs are fetched, want %d", n, size)
-	}
+	n := s.Counters().Of(Fetched)
+	must.True(b, n == uint64(size), "%d URLs are fetched, want %d", n, size)
 	all.report(b, size, "urls")
 	reportSize(b, s.Path(), size)
 }
@@ -173,9 +167,7 @@ func (c *storeCycle) find(u weburl.URL) { c.batch.Found = append(c.batch.Found, 
 // number.
 func (c *storeCycle) complete(b *testing.B, host HostID, most int) int {
 	h, err := c.s.Heads(HeadsRequest{Host: host, From: c.cursors[host], Queued: most, Due: 1, Now: someTime})
-	if err != nil || len(h.Queued) == 0 {
-		b.Fatal(len(h.Queued), err)
-	}
+	must.True(b, err == nil && len(h.Queued) != 0, "%v %v", len(h.Queued), err)
 	c.cursors[host] = h.Next
 	for _, head := range h.Queued {
 		c.batch.Done = append(c.batch.Done, Done{Host: host, Ordinal: head.Ordinal,
@@ -247,9 +239,7 @@ func BenchmarkRecrawl(b *testing.B) {
 				host := HostID(n%hosts + 1)
 				h, err := s.Heads(HeadsRequest{Host: host, Recrawls: 1, From: uint32(urls / hosts),
 					Now: someTime.AddDate(1, 0, 0)})
-				if err != nil || len(h.Recrawls) != 1 {
-					b.Fatal(len(h.Recrawls), err)
-				}
+				must.True(b, err == nil && len(h.Recrawls) == 1, "%v %v", len(h.Recrawls), err)
 				u := &h.Recrawls[0]
 				u.Last.Due = u.Last.Due.AddDate(0, 1, 0)
 				must.Get(s.Commit(&Batch{Done: []Done{{Host: host, Ordinal: u.Ordinal,

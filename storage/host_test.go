@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -35,9 +36,7 @@ func TestReadHosts(t *testing.T) {
 				}
 			}
 		}
-		if n != 5 {
-			t.Errorf("pages of %d: %d hosts", most, n)
-		}
+		assert.True(t, n == 5, "pages of %d: %d hosts", most, n)
 	}
 }
 

@@ -66,22 +66,16 @@ func (l *memoryLog) replayInto(t tester, s *Store) {
 		if i%3 > 0 { // some of them together
 			continue
 		}
-		if err := s.Replay(l, all...); err != nil {
-			t.Fatalf("replay up to record %d: %v", i+1, err)
-		}
+		must.Do(t, s.Replay(l, all...), "replay up to record", i+1)
 		all = all[:0]
 	}
-	if err := s.Replay(l, all...); err != nil {
-		t.Fatalf("replay behind record %d: %v", from, err)
-	}
+	must.Do(t, s.Replay(l, all...), "replay behind record", from)
 }
 
 func position(t tester, s *Store) LogPosition {
 	t.Helper()
 	p, err := s.LogPosition()
-	if err != nil {
-		t.Fatalf("position in the log: %v", err)
-	}
+	must.Do(t, err, "position in the log")
 	return p
 }
 
@@ -89,9 +83,7 @@ func position(t tester, s *Store) LogPosition {
 func export(t tester, s *Store) string {
 	t.Helper()
 	var b strings.Builder
-	if err := s.WriteRows(&b); err != nil {
-		t.Fatalf("export: %v", err)
-	}
+	must.Do(t, s.WriteRows(&b), "export")
 	lines := slices.DeleteFunc(strings.SplitAfter(b.String(), "\n"), func(line string) bool {
 		return strings.HasPrefix(line, fmt.Sprintf("%s %x ", bucketMark, markLog))
 	})
@@ -102,9 +94,7 @@ func export(t tester, s *Store) string {
 func setKey(t tester, s *Store, key [keySize]byte) {
 	t.Helper()
 	s.key = key
-	if err := s.db.Update(func(tx *txn) error { return tx.Bucket(bucketMeta).Put(metaKey, key[:]) }); err != nil {
-		t.Fatalf("%v", err)
-	}
+	must.Do(t, s.db.Update(func(tx *txn) error { return tx.Bucket(bucketMeta).Put(metaKey, key[:]) }))
 }
 
 // noticeBy is an Options.Notice that nobody can foresee: it also depends on how often it was called.
@@ -206,9 +196,8 @@ func TestReplay(t *testing.T) {
 		d := &logDriver{model: newModel(), log: newMemoryLog(), seed: rapid.Uint64().Draw(t, "notices")}
 		d.weaken = weakenings()[rapid.IntRange(0, len(weakenings())-1).Draw(t, "fingerprint")]
 		var err error
-		if d.root, err = os.MkdirTemp(dir, ""); err != nil {
-			t.Fatal(err)
-		}
+		d.root, err = os.MkdirTemp(dir, "")
+		must.True(t, err == nil, "%v", err)
 		defer os.RemoveAll(d.root)
 		if rapid.Bool().Draw(t, "limits") {
 			d.limits = Options{MaxHostURLs: 200, MaxQueries: 4, MaxSameDigest: 3}
@@ -276,9 +265,8 @@ func TestGap(t *testing.T) {
 	}
 	assert.Equal(t, position(t, s), (LogPosition{3, 21}), "the store is at")
 	assert.Fails(s.Commit(&Batch{Ensure: []string{"b.example"}}))(t, ErrLogged, "a commit without the log")
-	if _, err := s.Commit(&Batch{Marks: map[string][]byte{"output": {1}}}); err != nil {
-		t.Errorf("a mark of this data directory: %v", err)
-	}
+	_, err := s.Commit(&Batch{Marks: map[string][]byte{"output": {1}}})
+	assert.True(t, err == nil, "a mark of this data directory: %v", err)
 	if _, err := s.CommitTo(log, &Batch{Marks: map[string][]byte{markLog: {1}}}); err == nil ||
 		errors.Is(err, ErrPending) {
 		t.Errorf("a batch that cannot be applied: %v", err)
@@ -308,9 +296,8 @@ func TestFullAfterAppend(t *testing.T) {
 		b := Batch{Found: found(t, s, numbered(fmt.Sprintf("h%d.example", n), 0, 40)...),
 			Marks: map[string][]byte{"output": {byte(n)}}}
 		if _, err = s.CommitTo(log, &b); err != nil {
-			if _, again := s.CommitTo(log, &b); !errors.Is(again, ErrPending) || !errors.Is(again, ErrNoSpace) {
-				t.Errorf("once more: %v", again)
-			}
+			_, again := s.CommitTo(log, &b)
+			assert.True(t, errors.Is(again, ErrPending) && errors.Is(again, ErrNoSpace), "once more: %v", again)
 		}
 	}
 	must.True(t, errors.Is(err, ErrPending) && errors.Is(err, ErrMaxSize) && len(log.records) == n && log.appends == n,
@@ -345,9 +332,8 @@ func TestSnapshot(t *testing.T) {
 	must.Get(s.Backup(func(int64) (io.Writer, error) { return f, nil }))(t)
 	must.Do(t, f.Close())
 	commit("https://a.example/2")
-	if at, err := RestoreFile(path, dir); err != nil || at != (LogPosition{1, 7}) {
-		t.Fatalf("the snapshot is at %+v, %v", at, err)
-	}
+	at, err := RestoreFile(path, dir)
+	must.True(t, err == nil && at == (LogPosition{1, 7}), "the snapshot is at %+v, %v", at, err)
 	other := mustOpen(t, dir, Options{})
 	defer mustClose(t, other)
 	if marks, err := other.Marks(""); err != nil || len(marks) != 2 || marks["paused"] == nil || marks[markLog] == nil {

@@ -31,9 +31,8 @@ func againstModel(t *testing.T) {
 		weaken := rapid.IntRange(0, len(weakenings())-1).Draw(t, "fingerprint")
 		d := &driver{model: newModel(), weaken: weakenings()[weaken]}
 		var err error
-		if d.dir, err = os.MkdirTemp(dir, ""); err != nil {
-			t.Fatal(err)
-		}
+		d.dir, err = os.MkdirTemp(dir, "")
+		must.True(t, err == nil, "%v", err)
 		defer os.RemoveAll(d.dir)
 		d.open(t)
 		defer func() { d.store.Close() }()
@@ -134,9 +133,8 @@ func (d *driver) fail(t *rapid.T) {
 		b.Ensure = append(b.Ensure, hostName(0))
 		b.Payloads = append(b.Payloads, Payload{Host: 1, Ordinal: 1 << 30})
 	}
-	if _, err := d.store.Commit(&b); err == nil || errors.Is(err, ErrNoSpace) {
-		t.Fatalf("commit of an impossible batch: %v", err)
-	}
+	_, err := d.store.Commit(&b)
+	must.True(t, err != nil && !errors.Is(err, ErrNoSpace), "commit of an impossible batch: %v", err)
 	d.compare(t)
 }
 
@@ -154,9 +152,8 @@ func (d *driver) compare(t tester) {
 	}
 	for i, h := range m.hosts {
 		got, err := s.HostByName(h.name)
-		if want := h.host(HostID(i + 1)); err != nil || !reflect.DeepEqual(got, want) {
-			t.Fatalf("host is %+v, %v, want %+v", got, err, want)
-		}
+		want := h.host(HostID(i + 1))
+		must.True(t, err == nil && reflect.DeepEqual(got, want), "host is %+v, %v, want %+v", got, err, want)
 		if got, err := s.Traps(HostID(i + 1)); err != nil || len(got)+len(h.traps) > 0 &&
 			!reflect.DeepEqual(got, h.traps) {
 			t.Fatalf("traps of %s are %+v, %v, want %+v", h.name, got, err, h.traps)
@@ -166,9 +163,8 @@ func (d *driver) compare(t tester) {
 		d.comparePayloads(t, HostID(i+1), h)
 	}
 	for o, record := range m.policies {
-		if got, err := s.Policy(o); err != nil || string(got) != record {
-			t.Fatalf("policy of %s is %q, %v, want %q", o, got, err, record)
-		}
+		got, err := s.Policy(o)
+		must.True(t, err == nil && string(got) == record, "policy of %s is %q, %v, want %q", o, got, err, record)
 	}
 	marks, err := s.Marks("mark")
 	if err != nil || len(marks) != len(m.marks) {
@@ -193,9 +189,8 @@ func (d *driver) compareURLs(t tester, id HostID, h *modelHost) {
 	var got []Head
 	for next := h.first; next < uint32(len(h.urls)); {
 		var err error
-		if next, err = d.store.URLs(id, next, 50, func(h Head) { got = append(got, h) }); err != nil {
-			t.Fatalf("URLs: %v", err)
-		}
+		next, err = d.store.URLs(id, next, 50, func(h Head) { got = append(got, h) })
+		must.True(t, err == nil, "URLs: %v", err)
 	}
 	if !slices.Equal(got, h.live()) {
 		t.Fatalf("URLs of %s are\n%+v, want\n%+v", h.name, got, h.live())
@@ -207,24 +202,20 @@ func (d *driver) compareURLs(t tester, id HostID, h *modelHost) {
 		}
 	}
 	if h.first > 0 {
-		if _, err := d.store.URL(id, h.first-1); !errors.Is(err, ErrNotFound) {
-			t.Fatalf("a deleted URL of %s: %v", h.name, err)
-		}
+		_, err := d.store.URL(id, h.first-1)
+		must.True(t, errors.Is(err, ErrNotFound), "a deleted URL of %s: %v", h.name, err)
 	}
 	for i := 0; i < len(got); i += 7 {
 		u := h.origins[got[i].Origin].URL(got[i].RequestURI)
-		if head, host, err := d.store.LookupSession(u, got[i].identity()); err != nil || head != got[i] ||
-			host.ID != id {
-			t.Fatalf("lookup of %s: %+v, %v", u, head, err)
-		}
+		head, host, err := d.store.LookupSession(u, got[i].identity())
+		must.True(t, err == nil && head == got[i] && host.ID == id, "lookup of %s: %+v, %v", u, head, err)
 		if text, err := d.store.URL(id, got[i].Ordinal); err != nil || text != u {
 			t.Fatalf("URL %d is %s, %v, want %s", i, text, err, u)
 		}
 	}
 	absent := weburl.Origin{Scheme: "http", Host: h.name, Port: 80}.URL("/absent")
-	if _, _, err := d.store.Lookup(absent); !errors.Is(err, ErrNotFound) {
-		t.Fatalf("lookup of %s: %v", absent, err)
-	}
+	_, _, err := d.store.Lookup(absent)
+	must.True(t, errors.Is(err, ErrNotFound), "lookup of %s: %v", absent, err)
 }
 
 func (d *driver) compareHeads(t tester, id HostID, h *modelHost) {

@@ -56,16 +56,14 @@ func countPayloads(t *testing.T, s *Store) (row, bucket int) {
 
 func wantPayload(t *testing.T, s *Store, want Payload) {
 	t.Helper()
-	if got, ok, err := s.Payload(want.Host, want.Digest); got != want || !ok || err != nil {
-		t.Errorf("got %+v %t %v, want %+v", got, ok, err, want)
-	}
+	got, ok, err := s.Payload(want.Host, want.Digest)
+	assert.True(t, got == want && ok && err == nil, "got %+v %t %v, want %+v", got, ok, err, want)
 }
 
 func wantNoPayload(t *testing.T, s *Store, host HostID, digest uint64) {
 	t.Helper()
-	if got, ok, err := s.Payload(host, digest); ok || err != nil {
-		t.Errorf("a body that nobody has: %+v, %v", got, err)
-	}
+	got, ok, err := s.Payload(host, digest)
+	assert.True(t, !ok && err == nil, "a body that nobody has: %+v, %v", got, err)
 }
 
 // TestPayload: the payloads of a commit can be read afterwards, each for its host, and the last one
@@ -98,9 +96,8 @@ func TestPayload(t *testing.T) {
 	t.Run("opened again", compare)
 	overflow(t, s, 1)
 	overflow(t, s, 2)
-	if row, bucket := countPayloads(t, s); row != 2 || bucket != 2*(maxRecentPayloads+1) {
-		t.Fatalf("the row has %d payloads, the bucket %d", row, bucket)
-	}
+	row, bucket := countPayloads(t, s)
+	must.True(t, row == 2 && bucket == 2*(maxRecentPayloads+1), "the row has %d payloads, the bucket %d", row, bucket)
 	t.Run("bucket", compare)
 
 	mustCommit(t, s, &Batch{Payloads: []Payload{payload(1, 7, 9, 0)}})
@@ -121,9 +118,8 @@ func TestPayloadsMoveAtOnce(t *testing.T) {
 				bodyAt(1, digest<<56, 10*round+2)}})
 		}
 	}
-	if row, bucket := countPayloads(t, s); row != maxRecentPayloads || bucket != 0 {
-		t.Fatalf("the row has %d payloads, the bucket %d", row, bucket)
-	}
+	row, bucket := countPayloads(t, s)
+	must.True(t, row == maxRecentPayloads && bucket == 0, "the row has %d payloads, the bucket %d", row, bucket)
 	mustCommit(t, s, &Batch{Payloads: []Payload{bodyAt(1, 77, 5)}})
 	if row, bucket := countPayloads(t, s); row != 0 || bucket != maxRecentPayloads+1 {
 		t.Fatalf("with one more, the row has %d payloads, the bucket %d", row, bucket)
@@ -260,18 +256,16 @@ func TestPayloadsDamaged(t *testing.T) {
 		"out of order": recentItems(&second, &first).append(nil),
 	} {
 		d := wire.NewDecoder(b)
-		if r := decodeRecentPayloads(&d); d.OK() || r != nil {
-			t.Errorf("%s: taken as %x", name, r)
-		}
+		r := decodeRecentPayloads(&d)
+		assert.True(t, !d.OK() && r == nil, "%s: taken as %x", name, r)
 	}
 
 	s := mustOpen(t, t.TempDir(), Options{})
 	defer mustClose(t, s)
 	mustCommit(t, s, &Batch{Found: found(t, s, "http://a.test/1")})
 	must.Do(t, s.db.Update(editRow(func(r *hostRow) { r.payloads = recentItems(&second, &first) })))
-	if _, _, err := s.Payload(1, 5); !errors.Is(err, ErrCorrupt) {
-		t.Errorf("a body in a damaged row: %v", err)
-	}
+	_, _, err := s.Payload(1, 5)
+	assert.True(t, errors.Is(err, ErrCorrupt), "a body in a damaged row: %v", err)
 	assert.Fails(s.Commit(&Batch{Payloads: []Payload{first}}))(t, ErrCorrupt, "commit to a damaged row")
 }
 

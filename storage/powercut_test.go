@@ -87,9 +87,8 @@ func reopenCut(t *testing.T, cut image, then, now Counters, b *Batch, d *driver,
 	must.Do(t, err, cut.name)
 	defer func() { mustClose(t, s) }()
 	d.store = s
-	if texts := findings(t, s); len(texts) > 0 {
-		t.Fatalf("%s: check finds %q", cut.name, texts)
-	}
+	texts := findings(t, s)
+	must.True(t, len(texts) <= 0, "%s: check finds %q", cut.name, texts)
 	switch got := s.Counters(); {
 	case got == now && cut.new, got == then && cut.old:
 	default:

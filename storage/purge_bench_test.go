@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -65,8 +66,7 @@ func purgeAll(b *testing.B, hosts, urls int) {
 		}
 	}
 	commit()
-	if n := s.Counters().URLs; n != 0 {
-		b.Errorf("%d URLs are left", n)
-	}
+	n := s.Counters().URLs
+	assert.True(b, n == 0, "%d URLs are left", n)
 	all.report(b, known, "urls")
 }

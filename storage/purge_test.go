@@ -90,9 +90,8 @@ func TestPurgeHost(t *testing.T) {
 		t.Fatalf("host is %+v, %v", h, err)
 	}
 	assert.Equal(t, s.Counters().URLs, uint64(urls), "URLs are left")
-	if _, known, _ := s.Payload(1, modelDigest(1)); known {
-		t.Error("a payload of a deleted URL is found")
-	}
+	_, known, _ := s.Payload(1, modelDigest(1))
+	assert.True(t, !known, "a payload of a deleted URL is found")
 	mustCommit(t, s, &Batch{Found: found(t, s, numbered("host1.example", 5, 6)...)})
 	checkClean(t, s)
 	for from := uint64(0); ; {
@@ -104,9 +103,8 @@ func TestPurgeHost(t *testing.T) {
 		}
 	}
 	assert.AtMost(t, len(rowsOf(t, s, 1)), 0, "rows of the host are left")
-	if got := rowsOf(t, s, 2); !maps.Equal(got, other) {
-		t.Errorf("rows of another host are %v, were %v", got, other)
-	}
+	got := rowsOf(t, s, 2)
+	assert.True(t, maps.Equal(got, other), "rows of another host are %v, were %v", got, other)
 	b := Batch{Found: found(t, s, numbered("host1.example", 0, 10)...), InsertResults: make([]InsertResult, 10)}
 	if r := mustCommit(t, s, &b); r.Added != 9 || b.InsertResults[5] != InsertKnown {
 		t.Errorf("%d of 10 deleted URLs are new, the one that was found before is %d", r.Added, b.InsertResults[5])
@@ -144,10 +142,9 @@ func TestMetadata(t *testing.T) {
 	assert.Equal(t, rowsOf(t, s, 1)[string(bucketMetadata)], 1, "rows for one URL with metadata")
 	assert.AtMost(t, len(put("http://a.example/0", second, nil).Set), 0, "a discovery of a known URL set")
 	want(0, first)
-	if r := put("http://a.example/0", second, &later); len(r.Set) != 1 || r.Set[0] != (Position{1, 0}) ||
-		r.Hosts[0].Due != 1 || r.Hosts[0].NextDue != Seconds(later.Due) {
-		t.Errorf("a known URL with a date: %+v", r)
-	}
+	r := put("http://a.example/0", second, &later)
+	assert.True(t, len(r.Set) == 1 && r.Set[0] == (Position{1, 0}) && r.Hosts[0].Due == 1 &&
+		r.Hosts[0].NextDue == Seconds(later.Due), "a known URL with a date: %+v", r)
 	want(0, second)
 	put("http://a.example/0", first, &completed)
 	want(0, first) // it is kept when the URL is completed

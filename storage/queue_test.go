@@ -34,9 +34,8 @@ func TestPriorities(t *testing.T) {
 	}
 	want := HostChange{Host: 1, Tail: 8, Backlog: Backlog{Queued: 3, Due: 5, NextDue: 1}, URLs: 8}
 	assert.Equal(t, mustCommit(t, s, &b).Hosts[0], want, "touched")
-	if queued, due := headOrdinals(t, s); queued != "0 3 7" || due != "5 1 4 6 2" {
-		t.Errorf("queued %s, due %s", queued, due)
-	}
+	queued, due := headOrdinals(t, s)
+	assert.True(t, queued == "0 3 7" && due == "5 1 4 6 2", "queued %s, due %s", queued, due)
 	assert.Equal(t, s.Counters().Of(Queued), 8, "are queued")
 	retry := Outcome{State: Retrying, At: someTime, Due: someTime.Add(time.Minute)}
 	mustCommit(t, s, &Batch{Done: []Done{
@@ -63,9 +62,8 @@ func TestWrongPriority(t *testing.T) {
 	mustCommit(t, s, &b)
 	for _, d := range []Done{{Ordinal: 0, Priority: 2}, {Ordinal: 1, Priority: 3}} {
 		d.Host, d.Outcome = 1, Outcome{State: Fetched, At: someTime}
-		if _, err := s.Commit(&Batch{Done: []Done{d}}); err == nil || !strings.Contains(err.Error(), "no due row") {
-			t.Errorf("outcome %+v: %v", d, err)
-		}
+		_, err := s.Commit(&Batch{Done: []Done{d}})
+		assert.True(t, err != nil && strings.Contains(err.Error(), "no due row"), "outcome %+v: %v", d, err)
 	}
 }
 
@@ -101,10 +99,9 @@ func TestNotice(t *testing.T) {
 	must.True(t, err == nil && len(h.Recrawls) == 1, "%+v, %v", h, err)
 	want := fetched
 	want.Due, want.History = soon, [8]byte{9}
-	if got := h.Recrawls[0].Last; got.Due.Unix() != want.Due.Unix() || got.History != want.History ||
-		got.Digest != want.Digest || got.Simhash != want.Simhash || !got.At.Equal(want.At) {
-		t.Errorf("%+v, want %+v", got, want)
-	}
+	got := h.Recrawls[0].Last
+	assert.True(t, got.Due.Unix() == want.Due.Unix() && got.History == want.History && got.Digest == want.Digest &&
+		got.Simhash == want.Simhash && got.At.Equal(want.At), "%+v, want %+v", got, want)
 
 	// Listing a URL without a date is news only if the URL has failed.
 	noticed = nil

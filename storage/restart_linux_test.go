@@ -62,9 +62,8 @@ func restartStore(b *testing.B, dir string, size int) {
 func restartRows(b *testing.B, dir string, size int) {
 	r := openRows(b, dir)
 	defer r.close(b)
-	if n := r.hosts(); n != benchHosts {
-		b.Fatalf("%d hosts have work", n)
-	}
+	n := r.hosts()
+	must.True(b, n == benchHosts, "%d hosts have work", n)
 	_, ok := r.next(benchHostName(0))
 	if n := r.states()[Queued]; !ok || n != size {
 		b.Fatalf("%d URLs wait, want %d", n, size)

@@ -116,13 +116,11 @@ func salvagedAs(t *testing.T, bad []byte, want map[string]Head, older bool) (*Sa
 		t.Errorf("%d of %d URLs, %d without their outcome: %+v", len(got), len(want), outcomes, report)
 	}
 	for _, name := range []string{"mark"} {
-		if v, err := s.Mark(name); err != nil || len(v) > 1 {
-			t.Errorf("mark %s is %x, %v", name, v, err)
-		}
+		v, err := s.Mark(name)
+		assert.True(t, err == nil && len(v) <= 1, "mark %s is %x, %v", name, v, err)
 	}
-	if marks, err := s.Marks("optout/"); err != nil || len(marks) == 0 && !report.Marks {
-		t.Errorf("lost opt-outs are not reported: %v", err)
-	}
+	marks, err := s.Marks("optout/")
+	assert.True(t, err == nil && (len(marks) != 0 || report.Marks), "lost opt-outs are not reported: %v", err)
 	return report, got, len(named)
 }
 
@@ -172,9 +170,7 @@ func TestSalvagePages(t *testing.T) {
 				t.Errorf("page %d, a branch: %d of %d URLs", at/4096, len(got), len(want))
 			}
 		}
-		if t.Failed() {
-			t.Fatalf("page %d", at/4096)
-		}
+		must.True(t, !t.Failed(), "page %d", at/4096)
 	}
 	assert.AtLeast(t, branches, 2, "branches were tried")
 }
@@ -196,15 +192,12 @@ func TestSalvageWithoutFreelist(t *testing.T) {
 		if hosts += certain; lost < certain {
 			t.Errorf("page %d: %d hosts have lost their row, and %d if the list is there", at/4096, lost, certain)
 		}
-		if len(got) < len(want) && (isBranch || report.Whole()) {
-			t.Errorf("page %d: %d of %d URLs, %+v", at/4096, len(got), len(want), report)
-		}
+		assert.True(t, len(got) >= len(want) || !isBranch && !report.Whole(), "page %d: %d of %d URLs, %+v", at/4096,
+			len(got), len(want), report)
 		if isBranch {
 			branches++
 		}
-		if t.Failed() {
-			t.Fatalf("page %d", at/4096)
-		}
+		must.True(t, !t.Failed(), "page %d", at/4096)
 	}
 	assert.True(t, branches >= 2 && hosts >= 5, "%d branches were tried, and %d hosts have lost their row", branches,
 		hosts)
@@ -291,9 +284,8 @@ func TestSalvageRefuses(t *testing.T) {
 		return tx.Bucket(bucketMark).Put([]byte(markLog), LogPosition{Number: 1}.encode())
 	}))
 	assert.Fails(Salvage(t.Context(), write(readFile(t, s.Path())), dir, SalvageOptions{}))(t, ErrShard, "a shard")
-	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-		t.Errorf("%v is left, %v", left, err)
-	}
+	left, err := os.ReadDir(dir)
+	assert.True(t, err == nil && len(left) <= 0, "%v is left, %v", left, err)
 }
 
 // TestSalvageOlder: a database without checksums is read as far as it can be decoded, whatever its bytes are.
@@ -329,9 +321,8 @@ func TestEmptyLeaf(t *testing.T) {
 			continue // it was free
 		}
 		leaves++
-		if report, got := salvaged(t, bad, want); report.Whole() && len(got) < len(want) {
-			t.Errorf("page %d without its rows: %+v", at/4096, report)
-		}
+		report, got := salvaged(t, bad, want)
+		assert.True(t, !report.Whole() || len(got) >= len(want), "page %d without its rows: %+v", at/4096, report)
 	}
 	assert.AtLeast(t, leaves, 10, "leaves")
 }
@@ -380,7 +371,6 @@ func TestSalvageLostRow(t *testing.T) {
 		}
 	}
 	assert.True(t, len(got) >= 64 && report.Hosts == 1, "%d URLs, %+v", len(got), report)
-	if v, err := again.Mark("moves"); err != nil || len(v) != 1 || v[0] != 84 {
-		t.Errorf("the mark is %v, %v", v, err)
-	}
+	v, err := again.Mark("moves")
+	assert.True(t, err == nil && len(v) == 1 && v[0] == 84, "the mark is %v, %v", v, err)
 }

@@ -28,9 +28,7 @@ var someTime = time.Unix(1_790_000_000, 0)
 func mustOpen(t tester, dir string, o Options) *Store {
 	t.Helper()
 	s, err := Open(dir, o)
-	if err != nil {
-		t.Fatalf("open: %v", err)
-	}
+	must.Do(t, err, "open")
 	return s
 }
 
@@ -47,26 +45,20 @@ func openTemp(t *testing.T, o Options) *Store {
 
 func mustClose(t tester, s *Store) {
 	t.Helper()
-	if err := s.Close(); err != nil {
-		t.Fatalf("close: %v", err)
-	}
+	must.Do(t, s.Close(), "close")
 }
 
 func mustCommit(t tester, s *Store, b *Batch) Result {
 	t.Helper()
 	r, err := s.Commit(b)
-	if err != nil {
-		t.Fatalf("commit: %v", err)
-	}
+	must.Do(t, err, "commit")
 	return r
 }
 
 func findings(t tester, s *Store) []string {
 	t.Helper()
 	var texts []string
-	if err := s.Check(context.Background(), func(f Finding) { texts = append(texts, f.Text) }); err != nil {
-		t.Fatalf("check: %v", err)
-	}
+	must.Do(t, s.Check(context.Background(), func(f Finding) { texts = append(texts, f.Text) }), "check")
 	return texts
 }
 
@@ -80,9 +72,7 @@ func checkClean(t tester, s *Store) {
 func parse(t tester, text string) weburl.URL {
 	t.Helper()
 	u, err := weburl.Parse(text)
-	if err != nil {
-		t.Fatalf("%v", err)
-	}
+	must.Do(t, err)
 	return u
 }
 
@@ -116,9 +106,7 @@ func numbered(host string, from, to int) []string {
 func readFile(t tester, path string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatalf("%v", err)
-	}
+	must.Do(t, err)
 	return b
 }
 

@@ -36,12 +36,10 @@ func TestHostURLs(t *testing.T) {
 	}
 	want := []TrapCount{{Reason: TrapHostURLs, Count: 102, Samples: numbered("large.example", 100, 103)}}
 	assert.Deep(t, mustTraps(t, s, 1), want, "traps")
-	if got := mustTraps(t, s, 2); got != nil {
-		t.Errorf("traps of the small host: %+v", got)
-	}
-	if h, err := s.HostByID(1); err != nil || len(h.Queues) != 1 {
-		t.Errorf("a refused URL made a queue: %+v, %v", h.Queues, err)
-	}
+	got := mustTraps(t, s, 2)
+	assert.True(t, got == nil, "traps of the small host: %+v", got)
+	h, err := s.HostByID(1)
+	assert.True(t, err == nil && len(h.Queues) == 1, "a refused URL made a queue: %+v, %v", h.Queues, err)
 }
 
 // TestLimitsChangeNothingStored: a lower limit refuses new URLs and keeps those that are stored.
@@ -89,9 +87,8 @@ func TestTallyNeverTooHigh(t *testing.T) {
 		full[key]++
 		small = small.add(key, 8)
 		for _, item := range small {
-			if item.count > full[item.key] {
-				t.Fatalf("key %d counts %d, came %d times", item.key, item.count, full[item.key])
-			}
+			must.True(t, item.count <= full[item.key], "key %d counts %d, came %d times", item.key, item.count,
+				full[item.key])
 		}
 	}
 	assert.True(t, len(small) <= 8 && small.count(0) >= 20_000/4-20_000/9, "a quarter of the stream counts as %d: %v",
@@ -170,9 +167,8 @@ func TestSameContent(t *testing.T) {
 		}
 	}
 	b := page(0, 7) // fetched again: known, and not one more page with this content
-	if r := mustCommit(t, s, &b); r.Added+r.Trapped != 0 {
-		t.Errorf("the first page again: %+v", r)
-	}
+	r := mustCommit(t, s, &b)
+	assert.True(t, r.Added+r.Trapped == 0, "the first page again: %+v", r)
 	traps := mustTraps(t, s, 1)
 	assert.True(t, len(traps) == 1 && traps[0].Reason == TrapSameContent && traps[0].Count == 4, "traps are %+v", traps)
 }

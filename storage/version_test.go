@@ -67,17 +67,15 @@ func TestVersion1(t *testing.T) {
 	defer func() { mustClose(t, s) }()
 	checkClean(t, s)
 	readVersion1(t, s)
-	if versions := rowVersions(t, s); versions != [3]uint32{6, 1, 1} {
-		t.Fatalf("versions of file and rows before the first commit: %d", versions)
-	}
+	versions := rowVersions(t, s)
+	must.True(t, versions == [3]uint32{6, 1, 1}, "versions of file and rows before the first commit: %d", versions)
 	mustCommit(t, s, &Batch{Found: found(t, s, numbered("www.example.com", 60, 80)...)})
 	assert.Equal(t, rowVersions(t, s), [3]uint32{6, 4, 1},
 		"versions of file and rows after a commit that touches host 1")
 	checkClean(t, s)
-	if traps, err := s.Traps(1); err != nil || len(traps) != 1 || traps[0].Reason != TrapHostURLs ||
-		traps[0].Count != 10 {
-		t.Errorf("traps: %+v, %v", traps, err)
-	}
+	traps, err := s.Traps(1)
+	assert.True(t, err == nil && len(traps) == 1 && traps[0].Reason == TrapHostURLs && traps[0].Count == 10,
+		"traps: %+v, %v", traps, err)
 	readVersion1(t, s)
 }
 
@@ -115,9 +113,8 @@ func TestVersion3(t *testing.T) {
 	writeRows(t, dir, string(readFile(t, filepath.Join("testdata", "golden-3.txt"))))
 	s := mustOpen(t, dir, Options{ReadOnly: true})
 	checkClean(t, s)
-	if m, err := s.Metadata(1, 0); m != nil || err != nil {
-		t.Errorf("metadata of version 3: %v, %v", m, err)
-	}
+	m, err := s.Metadata(1, 0)
+	assert.True(t, m == nil && err == nil, "metadata of version 3: %v, %v", m, err)
 	mustClose(t, s)
 
 	s = mustOpen(t, dir, Options{})
@@ -166,9 +163,8 @@ func TestVersion5(t *testing.T) {
 	var before, after bytes.Buffer
 	s := mustOpen(t, dir, Options{ReadOnly: true})
 	must.Do(t, s.WriteRows(&before))
-	if seeds, err := s.Seeds(); err != nil || len(seeds) != 1 || len(seeds[0].Value) != 0 {
-		t.Errorf("seeds: %v, %v", seeds, err)
-	}
+	seeds, err := s.Seeds()
+	assert.True(t, err == nil && len(seeds) == 1 && len(seeds[0].Value) == 0, "seeds: %v, %v", seeds, err)
 	mustClose(t, s)
 	s = mustOpen(t, dir, Options{})
 	defer mustClose(t, s)
@@ -231,9 +227,8 @@ func TestVersion1Priorities(t *testing.T) {
 	want := HostChange{Host: 1, Tail: 6, Backlog: Backlog{Queued: 4, Due: 2, NextDue: 1}, URLs: 6}
 	assert.Equal(t, mustCommit(t, s, &b).Hosts[0], want, "touched")
 	checkClean(t, s)
-	if queued, due := headOrdinals(t, s); queued != "0 1 2 3" || due != "5 4" {
-		t.Errorf("queued %s, due %s", queued, due)
-	}
+	queued, due := headOrdinals(t, s)
+	assert.True(t, queued == "0 1 2 3" && due == "5 4", "queued %s, due %s", queued, due)
 	mustCommit(t, s, &Batch{Done: []Done{
 		{Host: 1, Ordinal: 1, Priority: 7, Outcome: Outcome{State: Fetched, At: someTime}},
 		{Host: 1, Ordinal: 4, Priority: 7, Outcome: Outcome{State: Fetched, At: someTime}},
@@ -256,9 +251,7 @@ func age(t tester, s *Store) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatalf("walk the file: %v", err)
-	}
+	must.Do(t, err, "walk the file")
 	mustCommit(t, s, &b)
 	err = s.db.Update(func(tx *txn) error {
 		var r hostRow
@@ -280,13 +273,9 @@ func age(t tester, s *Store) {
 		}
 		return withoutSums(tx, 1)
 	})
-	if err != nil {
-		t.Fatalf("age the file: %v", err)
-	}
+	must.Do(t, err, "age the file")
 	s.db.Summed = false
-	if err := errors.Join(s.upgrade(), s.open(Options{NoSync: true, MapBytes: 1 << 20})); err != nil {
-		t.Fatalf("bring the file over: %v", err)
-	}
+	must.Do(t, errors.Join(s.upgrade(), s.open(Options{NoSync: true, MapBytes: 1 << 20})), "bring the file over")
 }
 
 // withoutSums makes a file one of a version whose rows have no checksums.

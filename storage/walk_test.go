@@ -90,9 +90,8 @@ func TestWalkByState(t *testing.T) {
 	for last := (Position{0, 1}); at != last; rounds++ {
 		last = at
 		var err error
-		if at, err = s.Walk(context.Background(), at, In(Failed), stop); err != nil {
-			t.Fatal(err)
-		}
+		at, err = s.Walk(context.Background(), at, In(Failed), stop)
+		must.True(t, err == nil, "%v", err)
 	}
 	assert.True(t, len(got) >= 4 && rounds >= 3, "in %d rounds the walk takes %v", rounds, got)
 }
@@ -123,9 +122,8 @@ func TestNames(t *testing.T) {
 	} {
 		var got []string
 		err := s.Names(tt.under, tt.after, func(name string, id HostID) error {
-			if h, err := s.HostByID(id); err != nil || h.Name != name {
-				t.Errorf("%s is host %d, %q, %v", name, id, h.Name, err)
-			}
+			h, err := s.HostByID(id)
+			assert.True(t, err == nil && h.Name == name, "%s is host %d, %q, %v", name, id, h.Name, err)
 			got = append(got, name)
 			return nil
 		})
@@ -147,9 +145,8 @@ func TestNamesInSteps(t *testing.T) {
 		got = append(got, name)
 		return nil
 	}
-	if err := s.Names("", "", take); err != nil || len(got) != len(names) {
-		t.Fatalf("%d of %d, %v", len(got), len(names), err)
-	}
+	err := s.Names("", "", take)
+	must.True(t, err == nil && len(got) == len(names), "%d of %d, %v", len(got), len(names), err)
 	slices.Sort(got)
 	slices.Sort(names)
 	assert.Slice(t, got, names, "other names than were put in")

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -53,9 +54,8 @@ func TestAuditReadsAbsurdAnswers(t *testing.T) {
 			disallowed++
 		}
 	}
-	if disallowed != 3 || report.Violations != disallowed {
-		t.Errorf("%d disallowed pages were fetched, the audit has %d violations", disallowed, report.Violations)
-	}
+	assert.True(t, disallowed == 3 && report.Violations == disallowed,
+		"%d disallowed pages were fetched, the audit has %d violations", disallowed, report.Violations)
 }
 
 // TestAuditAfterKill: pages that were under way when the crawler was killed are judged, also those
@@ -85,9 +85,7 @@ func TestAuditAfterKill(t *testing.T) {
 		Unproven int `json:"unproven"`
 	}
 	must.Do(t, json.Unmarshal([]byte(out), &report))
-	if report.NoEnd != len(sites) || report.Unproven != 0 {
-		t.Errorf("%+v: %s", report, out)
-	}
+	assert.True(t, report.NoEnd == len(sites) && report.Unproven == 0, "%+v: %s", report, out)
 }
 
 // pagesInFlight is how many pages are in the start ledger.

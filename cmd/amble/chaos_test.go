@@ -17,6 +17,7 @@ import (
 
 	crawlreport "github.com/amble-crawler/amble/internal/modules/report"
 	"github.com/amble-crawler/amble/internal/system/boot"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
@@ -120,9 +121,7 @@ func (c *chaos) configure(t *testing.T) {
 	if err == nil {
 		err = os.WriteFile(c.config(), text, 0o644) // JSON is YAML
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 }
 
 func (c *chaos) config() string { return filepath.Join(c.dir, "config.yaml") }
@@ -156,9 +155,7 @@ func (c *chaos) live(t *testing.T, killed *[]remains) (over bool) {
 	}
 	select {
 	case err := <-done:
-		if err != nil {
-			t.Fatalf("the crawler failed: %v\n%s", err, stderr.String())
-		}
+		must.True(t, err == nil, "the crawler failed: %v\n%s", err, stderr.String())
 		return true
 	case <-time.After(life):
 	}
@@ -169,9 +166,7 @@ func (c *chaos) live(t *testing.T, killed *[]remains) (over bool) {
 	if err := <-done; err == nil {
 		return true // it was done just before
 	}
-	if last {
-		t.Fatal("the crawl does not end")
-	}
+	must.True(t, !last, "the crawl does not end")
 	// What the process sent before it was killed may be read by a busy web only now.
 	must.Do(t, c.web.Settle(t.Context()))
 	*killed = append(*killed, c.left(t))
@@ -208,9 +203,7 @@ func (c *chaos) left(t *testing.T) remains {
 			return err
 		})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return r
 }
 
@@ -220,9 +213,8 @@ func (c *chaos) checkGaps(t *testing.T, log testweb.Log) {
 	t.Helper()
 	for _, host := range log.Hosts() {
 		for _, g := range log.Host(host).ShortGaps(c.delay) {
-			if !g.Before.Aborted || g.After.Start.Sub(g.Before.Start) < c.delay {
-				t.Errorf("%s: %v between %s and %s, want %v", host, g.Length, g.Before.Path, g.After.Path, c.delay)
-			}
+			assert.True(t, g.Before.Aborted && g.After.Start.Sub(g.Before.Start) >= c.delay,
+				"%s: %v between %s and %s, want %v", host, g.Length, g.Before.Path, g.After.Path, c.delay)
 		}
 	}
 	for _, q := range log.BeforeRobots() {
@@ -240,15 +232,11 @@ func (c *chaos) checkPages(t *testing.T, log testweb.Log) {
 			if n > 0 {
 				page += fmt.Sprint(n)
 			}
-			if count[page] == 0 {
-				t.Errorf("%s was never fetched", page)
-			}
+			assert.True(t, count[page] != 0, "%s was never fetched", page)
 		}
 	}
 	for page := range count {
-		if strings.Contains(page, "/no/") {
-			t.Errorf("%s is disallowed and was fetched", page)
-		}
+		assert.True(t, !strings.Contains(page, "/no/"), "%s is disallowed and was fetched", page)
 	}
 }
 
@@ -307,13 +295,10 @@ func (c *chaos) checkOutput(t *testing.T, killed []remains) (setAside int) {
 		}
 	}
 	for u, n := range count {
-		if n != 1 {
-			t.Errorf("%s has %d lines of output", u, n)
-		}
+		assert.True(t, n == 1, "%s has %d lines of output", u, n)
 	}
-	if want := c.hosts * c.pages; len(count) != want {
-		t.Errorf("%d pages in the output, want %d", len(count), want)
-	}
+	want := c.hosts * c.pages
+	assert.True(t, len(count) == want, "%d pages in the output, want %d", len(count), want)
 	return setAside
 }
 
@@ -338,17 +323,14 @@ func deathsInARow(killed []remains, u string) (most int) {
 func (c *chaos) checkReport(t *testing.T, setAside int) {
 	t.Helper()
 	out, err := c.amble("report", "--json", "--audit=false").Output()
-	if err != nil {
-		t.Fatalf("amble report: %v", err)
-	}
+	must.Do(t, err, "amble report")
 	var r crawlreport.Summary
 	must.Do(t, json.Unmarshal(out, &r))
 	pages, links := c.hosts*(c.pages-1), 0
 	for _, l := range r.Broken.List {
 		links += int(l.Referrers)
-		if len(l.From) != int(l.Referrers) || l.Status != http.StatusNotFound && l.Reason != "crash" {
-			t.Errorf("%+v", l)
-		}
+		assert.True(t, len(l.From) == int(l.Referrers) && (l.Status == http.StatusNotFound || l.Reason == "crash"),
+			"%+v", l)
 	}
 	wanted := [5]int{pages, pages, c.hosts, c.hosts * min(3, c.pages-2), c.hosts}
 	var denied uint64
@@ -378,9 +360,7 @@ func (c *chaos) audit(t *testing.T) (sum audited) {
 	if errors.As(err, &exit) && strings.Contains(string(exit.Stderr), "there is no request") {
 		return sum
 	}
-	if err != nil {
-		t.Fatalf("amble audit: %v\n%s", err, out)
-	}
+	must.True(t, err == nil, "amble audit: %v\n%s", err, out)
 	var report struct {
 		Requests  int `json:"requests"`
 		Again     int `json:"again"`
@@ -400,9 +380,7 @@ func (c *chaos) audit(t *testing.T) (sum audited) {
 			sum.Smallest = h.Smallest.Seconds
 		}
 	}
-	if report.WallClock > report.NoEnd {
-		t.Errorf("%d gaps are known by the wall clock only, and %d requests have no end", report.WallClock,
-			report.NoEnd)
-	}
+	assert.True(t, report.WallClock <= report.NoEnd,
+		"%d gaps are known by the wall clock only, and %d requests have no end", report.WallClock, report.NoEnd)
 	return sum
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/service/server"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -25,9 +26,8 @@ import (
 func TestHeavyCore(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "amble")
-	if out, err := exec.Command("go", "build", "-tags", "core", "-o", program, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	out, err := exec.Command("go", "build", "-tags", "core", "-o", program, ".").CombinedOutput()
+	must.True(t, err == nil, "%v\n%s", err, out)
 	const pages = 12
 	routes := testweb.Routes{}
 	for i := range pages {
@@ -47,21 +47,18 @@ func TestHeavyCore(t *testing.T) {
 		return exec.CommandContext(t.Context(), program, append(args, web.URL("a.test", "/0"))...)
 	}
 	for _, sets := range [][]string{{"crawl.max_pages=5", "server.listen="}, {"server.listen="}} {
-		if out, err := amble(sets...).CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
+		out, err := amble(sets...).CombinedOutput()
+		must.True(t, err == nil, "%v\n%s", err, out)
 	}
-	if n := len(web.Requests().Pages()); n != pages {
-		t.Errorf("%d pages were requested in two runs, want each of %d once", n, pages)
-	}
+	n := len(web.Requests().Pages())
+	assert.True(t, n == pages, "%d pages were requested in two runs, want each of %d once", n, pages)
 	for set, name := range map[string]string{"cluster.urls=nats://127.0.0.1:1": "cluster",
 		"urlfrontier.listen=127.0.0.1:0": "urlfrontier", "identity.sign=always": "identity",
 		"extract.rules=[{pattern: x, links: [a]}]": "extract.rules", "audit.keep=1h": "audit.keep"} {
 		out, err := amble(set).CombinedOutput()
-		if code, is := err.(*exec.ExitError); !is || code.ExitCode() != console.ExitUsage ||
-			!bytes.Contains(out, []byte(name)) {
-			t.Errorf("%s: %v\n%s", set, err, out)
-		}
+		code, is := err.(*exec.ExitError)
+		assert.True(t, is && code.ExitCode() == console.ExitUsage && bytes.Contains(out, []byte(name)), "%s: %v\n%s",
+			set, err, out)
 	}
 	checkDashboard(t, amble("crawl.exit_when_done=false", "server.listen=127.0.0.1:0"), data)
 }
@@ -74,9 +71,8 @@ func checkDashboard(t *testing.T, daemon *exec.Cmd, data string) {
 	must.Do(t, daemon.Start())
 	defer func() {
 		_ = daemon.Process.Signal(os.Interrupt)
-		if err := daemon.Wait(); err != nil {
-			t.Errorf("%v\n%s", err, out.String())
-		}
+		err := daemon.Wait()
+		assert.True(t, err == nil, "%v\n%s", err, out.String())
 	}()
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()

@@ -33,9 +33,7 @@ func TestHeavyConformance(t *testing.T) {
 		if shown || t.Failed() {
 			return
 		}
-		if again == 0 {
-			t.Fatalf("%d stations hold\n%s", report.Counts[crawlcheck.Holds], log)
-		}
+		must.True(t, again != 0, "%d stations hold\n%s", report.Counts[crawlcheck.Holds], log)
 	}
 }
 
@@ -52,8 +50,6 @@ func conform(t *testing.T, program string) (crawlcheck.Report, string) {
 			"--set", "data_dir={dir}/data", "--set", "crawl.seeds_file={seedfile}",
 			"--set", "fetch.resolver={resolver}", "--set", "fetch.allow_private=true",
 			"--set", "fetch.contact=https://example.org/bot", "--set", "server.listen="}})
-	if err != nil {
-		t.Fatalf("%v\n%s", err, log.String())
-	}
+	must.True(t, err == nil, "%v\n%s", err, log.String())
 	return lab.Report(r), log.String()
 }

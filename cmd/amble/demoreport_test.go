@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/crawlcheck"
 )
 
@@ -26,23 +27,15 @@ func TestWriteJudgement(t *testing.T) {
 	}
 	var b strings.Builder
 	err := writeJudgement(&b, &judged)
-	if err == nil || !strings.Contains(err.Error(), "broke 1 rule,") {
-		t.Errorf("the error is %v", err)
-	}
+	assert.True(t, err != nil && strings.Contains(err.Error(), "broke 1 rule,"), "the error is %v", err)
 	text := strings.Join(strings.Fields(b.String()), " ")
 	for _, want := range []string{"pace 1 1 - -200ms", "walls 1 - 1 300ms", "pace-slow broken", "walls-403 not shown",
 		"2 hold and 1 are broken"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("%q is missing in %s", want, text)
-		}
+		assert.True(t, strings.Contains(text, want), "%q is missing in %s", want, text)
 	}
-	if strings.Contains(text, "restart") {
-		t.Errorf("a group that was not run is in %s", text)
-	}
+	assert.True(t, !strings.Contains(text, "restart"), "a group that was not run is in %s", text)
 	judged.Counts[crawlcheck.Broken] = 0
-	if err := writeJudgement(&b, &judged); err != nil {
-		t.Errorf("without a broken rule the error is %v", err)
-	}
+	assert.NoError(t, writeJudgement(&b, &judged), "without a broken rule the error is")
 }
 
 // TestCommandOf: the program that go run deletes is not named.
@@ -61,8 +54,6 @@ func TestCommandOf(t *testing.T) {
 		{"/tmp/go-build123/b001/exe/amble", released, "go run " + path + "@v1.2.3"},
 		{"/tmp/go-build123/b001/exe/amble", nil, "/tmp/go-build123/b001/exe/amble"},
 	} {
-		if got := commandOf(tt.file, tt.info); got != tt.want {
-			t.Errorf("%s: %s, want %s", tt.file, got, tt.want)
-		}
+		assert.Equal(t, commandOf(tt.file, tt.info), tt.want, tt.file)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/console"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -25,8 +26,6 @@ func TestExitCodes(t *testing.T) {
 		{config.Errors{}, console.ExitUsage},
 		{console.Usagef("no"), console.ExitUsage},
 	} {
-		if code := exitCode(c.err); code != c.code {
-			t.Errorf("%v: exit code %d, want %d", c.err, code, c.code)
-		}
+		assert.Equal(t, exitCode(c.err), c.code, c.err, "exit code")
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -38,14 +39,11 @@ func readTasks(t *testing.T) (tasks []task) {
 		}
 		_, block, _ := strings.Cut(section, "\n```sh\n")
 		x.commands, _, _ = strings.Cut(block, "\n```")
-		if x.says == nil || x.commands == "" || strings.Count(section, "\n```sh\n") != 1 {
-			t.Errorf("%q: want one comment and one block of commands", x.title)
-		}
+		assert.True(t, x.says != nil && x.commands != "" && strings.Count(section, "\n```sh\n") == 1,
+			"%q: want one comment and one block of commands", x.title)
 		tasks = append(tasks, x)
 	}
-	if len(tasks) < 30 {
-		t.Fatalf("%d tasks", len(tasks))
-	}
+	must.True(t, len(tasks) >= 30, "%d tasks", len(tasks))
 	return tasks
 }
 

@@ -58,9 +58,7 @@ func TestSiteLooksUp(t *testing.T) {
 	line := regexp.MustCompile(`(?s)GET http://site\.test:\d+/page</td>.*?<td>found on http://site\.test:\d+/list</td>`)
 	testkit.Until(p.t, "the cause of a line is shown", func() bool { return line.MatchString(visit(u)) })
 	done := p.look(base, url.Values{"host": u["host"], "key": u["key"], "action": {"stop"}})
-	if !strings.Contains(done, "Nothing is requested of this host any more") {
-		t.Fatal(done)
-	}
+	must.True(t, strings.Contains(done, "Nothing is requested of this host any more"), "%v", done)
 	kill()
 	base, kill = p.public()
 	defer kill()

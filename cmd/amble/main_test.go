@@ -25,6 +25,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/amble-crawler/amble/internal/cluster/natsconn"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/natstest"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -63,9 +64,7 @@ func runScripts(t *testing.T, wanted func(name string) bool) {
 	files = slices.DeleteFunc(files, func(file string) bool {
 		return !wanted(strings.TrimSuffix(filepath.Base(file), suffix))
 	})
-	if len(files) < len(besideRun) {
-		t.Fatalf("%d scripts", len(files))
-	}
+	must.True(t, len(files) >= len(besideRun), "%d scripts", len(files))
 	t.Cleanup(func() { goleak.VerifyNone(t) })
 	web := httptest.NewServer(newScriptWeb())
 	t.Cleanup(web.Close) // the scripts run in parallel, behind the end of this function
@@ -208,9 +207,7 @@ func newProgram(t testing.TB, sites []testweb.Site, settings map[string]map[stri
 	if err == nil {
 		err = os.WriteFile(p.path("config.yaml"), text, 0o600) // JSON is YAML
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return p
 }
 
@@ -259,9 +256,7 @@ func TestAllOutputIsPlain(t *testing.T) {
 	run([]string{"robots", "check", "--agent", "x", "--robots", "/dev/null", "http://a.test/" + strange},
 		strings.NewReader(""), &out, &errors)
 	for _, text := range []string{out.String(), errors.String()} {
-		if !isPlainText(text) || text == "" {
-			t.Errorf("%q", text)
-		}
+		assert.True(t, isPlainText(text) && text != "", "%q", text)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -105,16 +106,12 @@ func TestHeavyOlderDatabase(t *testing.T) {
 			continue
 		}
 		aside++
-		if after[name+".unmarked"] != text {
-			t.Errorf("%s is neither as it was nor set aside", name)
-		}
+		assert.True(t, after[name+".unmarked"] == text, "%s is neither as it was nor set aside", name)
 		if !strings.HasSuffix(name, ".cdxj") && !strings.Contains(messages, "file="+name+" now="+name+".unmarked") {
 			t.Errorf("nothing was messages of %s:\n%s", name, messages)
 		}
 	}
-	if aside < 2 {
-		t.Errorf("%d of %d files were set aside", aside, len(before))
-	}
+	assert.True(t, aside >= 2, "%d of %d files were set aside", aside, len(before))
 	p.checkPages(after, "a.test", pages)
 	p.exits(0, "archive", "verify")
 }
@@ -129,9 +126,7 @@ func TestTakenAway(t *testing.T) {
 	for run := range 3 {
 		p.exits(0, "run", "--set", fmt.Sprintf("crawl.max_pages=%d", 10*(run+1)))
 		for name, text := range p.files() {
-			if strings.Contains(name, ".open") || all[name] != "" {
-				t.Errorf("%s is there after run %d", name, run)
-			}
+			assert.True(t, !strings.Contains(name, ".open") && all[name] == "", "%s is there after run %d", name, run)
 			all[name] = text
 			must.Do(t, os.Remove(p.path("data", "output", name)))
 		}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/service/server"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -46,9 +47,8 @@ func TestModes(t *testing.T) {
 			close(leave)
 			must.Do(t, run.Wait())
 			for _, command := range [][]string{{"db", "backup", "copy"}, {"export", "-o", "exported.jsonl"}} {
-				if out, err := p.underUmask(umask, command...).CombinedOutput(); err != nil {
-					t.Fatalf("%v\n%s", err, out)
-				}
+				out, err := p.underUmask(umask, command...).CombinedOutput()
+				must.True(t, err == nil, "%v\n%s", err, out)
 			}
 			p.checkModes("data", masked)
 			p.checkModes("copy", masked)
@@ -57,9 +57,8 @@ func TestModes(t *testing.T) {
 			database := p.path("data", storage.FileName)
 			must.Do(t, os.Chmod(database, 0o666))
 			for _, command := range [][]string{{"db", "compact"}, {"run"}} {
-				if out, err := p.underUmask(umask, command...).CombinedOutput(); err != nil {
-					t.Fatalf("%v\n%s", err, out)
-				}
+				out, err := p.underUmask(umask, command...).CombinedOutput()
+				must.True(t, err == nil, "%v\n%s", err, out)
 			}
 			if info, err := os.Stat(database); err != nil || info.Mode().Perm() != 0o666 {
 				t.Errorf("the database had mode 666 and has %v (%v)", info.Mode(), err)
@@ -159,17 +158,14 @@ func TestRunTellsItsSupervisor(t *testing.T) {
 	defer web.Close()
 	s := supervise(t, web.URL+"/crawl/")
 	s.wait("READY=1")
-	if len(s.heard) > 1 {
-		t.Errorf("heard %q before it is ready", s.heard)
-	}
+	assert.True(t, len(s.heard) <= 1, "heard %q before it is ready", s.heard)
 	s.wait("WATCHDOG=1")
 	s.wait("STATUS=running: ")
 	s.wait("WATCHDOG=1")
 	must.Do(t, s.command.Process.Signal(syscall.SIGTERM))
 	s.wait("STOPPING=1")
-	if err := s.command.Wait(); err != nil {
-		t.Errorf("%v\n%s", err, &s.messages)
-	}
+	err := s.command.Wait()
+	assert.True(t, err == nil, "%v\n%s", err, &s.messages)
 }
 
 // TestNodeTellsItsSupervisor: a node that waits for the servers of other machines is not ready, and says why.
@@ -178,7 +174,5 @@ func TestNodeTellsItsSupervisor(t *testing.T) {
 	s := supervise(t, "--set", "cluster.embed.listen=127.0.0.1:0", "--set", "cluster.embed.listen_routes=127.0.0.1:0",
 		"--set", "cluster.embed.routes=127.0.0.1:1")
 	s.wait("STATUS=waiting for the NATS servers")
-	if len(s.heard) > 1 {
-		t.Errorf("heard %q before it waits", s.heard)
-	}
+	assert.True(t, len(s.heard) <= 1, "heard %q before it waits", s.heard)
 }

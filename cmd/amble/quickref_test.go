@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -17,14 +18,10 @@ import (
 func TestQuickReference(t *testing.T) {
 	page := read(t, "../../docs/QUICKREF.md")
 	for _, c := range newRootCommand().Commands() {
-		if !strings.Contains(page, "`amble "+c.Name()) {
-			t.Errorf("no command %s", c.Name())
-		}
+		assert.True(t, strings.Contains(page, "`amble "+c.Name()), "no command %s", c.Name())
 	}
 	for _, m := range regexp.MustCompile(`(?m)^ +(\d+)  `).FindAllStringSubmatch(exitCodes, -1) {
-		if !strings.Contains(page, "\n| "+m[1]+" | ") {
-			t.Errorf("no exit code %s", m[1])
-		}
+		assert.True(t, strings.Contains(page, "\n| "+m[1]+" | "), "no exit code %s", m[1])
 	}
 	var marked []string
 	section := ""
@@ -43,9 +40,8 @@ func TestQuickReference(t *testing.T) {
 	for _, row := range regexp.MustCompile("(?m)^\\| (`.*?) \\|").FindAllStringSubmatch(settings, -1) {
 		shown = append(shown, strings.Split(strings.ReplaceAll(row[1], "`", ""), ", ")...)
 	}
-	if len(marked) < 12 || !slices.Equal(marked, shown) {
-		t.Errorf("config.yaml marks %q,\nthe page shows %q", marked, shown)
-	}
+	assert.True(t, len(marked) >= 12 && slices.Equal(marked, shown), "config.yaml marks %q,\nthe page shows %q",
+		marked, shown)
 }
 
 func read(t *testing.T, file string) string {

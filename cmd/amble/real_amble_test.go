@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage"
@@ -29,9 +30,8 @@ const workers = 32
 func build(t *testing.T) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "amble")
-	if output, err := command(t, 5*time.Minute, "go", "build", "-o", binary, "."); err != nil {
-		t.Fatalf("%v\n%s", err, output)
-	}
+	output, err := command(t, 5*time.Minute, "go", "build", "-o", binary, ".")
+	must.True(t, err == nil, "%v\n%s", err, output)
 	return binary
 }
 
@@ -99,9 +99,7 @@ type line struct {
 func (c *crawl) lines(t *testing.T) map[page]line {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(c.dir, "data", "output", "pages-*"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no files in the output directory (%v)", err)
-	}
+	must.True(t, err == nil && len(files) != 0, "no files in the output directory (%v)", err)
 	lines := make(map[page]line)
 	for _, file := range files {
 		content := must.Get(os.ReadFile(file))(t)
@@ -114,9 +112,8 @@ func (c *crawl) lines(t *testing.T) map[page]line {
 				continue // never fetched
 			}
 			p := c.page(t, l.URL)
-			if _, twice := lines[p]; twice {
-				t.Errorf("%s: a second line for %s", file, p)
-			}
+			_, twice := lines[p]
+			assert.True(t, !twice, "%s: a second line for %s", file, p)
 			lines[p] = l
 		}
 	}
@@ -134,9 +131,7 @@ func (c *crawl) page(t *testing.T, text string) page {
 func (c *crawl) committed(t *testing.T) map[page]bool {
 	t.Helper()
 	store, err := storage.Open(filepath.Join(c.dir, "data"), storage.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer store.Close()
 	done := make(map[page]bool)
 	err = store.Hosts(func(h *storage.Host) error {
@@ -152,9 +147,7 @@ func (c *crawl) committed(t *testing.T) map[page]bool {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return done
 }
 
@@ -203,9 +196,8 @@ func (k killing) test(t *testing.T, sites []site, binary string, want map[page]i
 	fetched := pagesOf(log)
 	sameSet(t, "the killed crawl", fetched, "the other crawl", want)
 	sameSet(t, "the output", c.lines(t), "nginx's log", fetched)
-	if len(kills) < k.least {
-		t.Errorf("%d kills, want %d at least: the crawl is too fast for this test", len(kills), k.least)
-	}
+	assert.True(t, len(kills) >= k.least, "%d kills, want %d at least: the crawl is too fast for this test",
+		len(kills), k.least)
 	repeats := checkRepeats(t, log, kills)
 	figures(t, "killed", len(fetched), len(log), took)
 	t.Logf("%d kills, %d pages fetched twice, %v by kill", len(kills), sum(repeats), repeats)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/modules/warc"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -87,9 +88,7 @@ func TestRealArchiveOfOddAnswers(t *testing.T) {
 	p := c.startWith(t, "output.format=warc", "output.prefix=odd", "crawl.give_up_after=1s", "retry.max_attempts=1")
 	c.finish(t, p)
 	files, err := filepath.Glob(filepath.Join(c.dir, "data", "output", "odd-*.warc.gz"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("WARC files %q: %v", files, err)
-	}
+	must.True(t, err == nil && len(files) != 0, "WARC files %q: %v", files, err)
 	if output, err := command(t, time.Minute, c.binary, "archive", "verify", "-c",
 		filepath.Join(c.dir, "config.yaml")); err != nil {
 		t.Errorf("amble archive verify: %v\n%s", err, output)
@@ -101,9 +100,7 @@ func TestRealArchiveOfOddAnswers(t *testing.T) {
 			whole++
 		}
 	}
-	if whole != 1 {
-		t.Errorf("of %d equal bodies %d are stored", len(equal), whole)
-	}
+	assert.True(t, whole == 1, "of %d equal bodies %d are stored", len(equal), whole)
 	t.Run("Python", func(t *testing.T) { readWithPython(t, files, ours) })
 	t.Run("Node", func(t *testing.T) { readWithNode(t, files, ours) })
 	t.Run("Replay", func(t *testing.T) {
@@ -157,9 +154,7 @@ func testKillBeforeRobots(t *testing.T, binary string) {
 	waited := next(t, requests, p).Sub(killed)
 	c.finish(t, p)
 	t.Logf("%s from the kill to the next request", waited.Round(time.Millisecond))
-	if waited < unknown {
-		t.Errorf("the host got a request again %s after the kill, want %s", waited, unknown)
-	}
+	assert.True(t, waited >= unknown, "the host got a request again %s after the kill, want %s", waited, unknown)
 }
 
 // next waits for the next request that p makes.
@@ -191,24 +186,19 @@ func testPolite(t *testing.T, sites []site, binary string) {
 		time.Sleep(5 * time.Millisecond)
 	}
 	p.signal(syscall.SIGKILL)
-	if p.wait(10*time.Second) == nil {
-		t.Fatal("the crawl was done before it was killed")
-	}
+	must.True(t, p.wait(10*time.Second) != nil, "the crawl was done before it was killed")
 	c.finish(t, c.start(t))
 	took := time.Since(begun)
 	log := server.stop(t)
 	figures(t, "polite", len(pagesOf(log)), len(log), took)
-	if got := len(c.lines(t)); got != pages {
-		t.Errorf("the output has %d pages, crawl.max_pages is %d", got, pages)
-	}
+	got := len(c.lines(t))
+	assert.True(t, got == pages, "the output has %d pages, crawl.max_pages is %d", got, pages)
 	for _, s := range sites {
 		all, across := gaps(s, log)
-		if len(all) < pages/4 || across == 0 {
-			t.Fatalf("%s: %d gaps, and %s across the kill: too few to mean something", s.name, len(all), across)
-		}
-		if all[0] < delay-precision {
-			t.Errorf("%s: %s from the end of a request to the start of the next, want %s", s.name, all[0], delay)
-		}
+		must.True(t, len(all) >= pages/4 && across != 0,
+			"%s: %d gaps, and %s across the kill: too few to mean something", s.name, len(all), across)
+		assert.True(t, all[0] >= delay-precision,
+			"%s: %s from the end of a request to the start of the next, want %s", s.name, all[0], delay)
 		t.Logf("%-10s %d gaps: least %s, median %s, most %s; across the kill %s",
 			s.name, len(all), all[0], all[len(all)/2], all[len(all)-1], across)
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/modules/warc"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -40,9 +41,7 @@ func TestRealArchive(t *testing.T) {
 	c.finish(t, p)
 	fetched := pagesOf(server.stop(t))
 	files, err := filepath.Glob(filepath.Join(c.dir, "data", "output", "real-*.warc.gz"))
-	if err != nil || len(files) < 2 {
-		t.Fatalf("WARC files %q: %v", files, err)
-	}
+	must.True(t, err == nil && len(files) >= 2, "WARC files %q: %v", files, err)
 	if output, err := command(t, time.Minute, c.binary, "archive", "verify", "-c",
 		filepath.Join(c.dir, "config.yaml")); err != nil {
 		t.Errorf("amble archive verify: %v\n%s", err, output)
@@ -72,15 +71,11 @@ func (c *crawl) startWith(t *testing.T, settings ...string) *process {
 func (c *crawl) index(t *testing.T) (entries []warc.Entry) {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(c.dir, "data", "output", "*.cdxj"))
-	if err != nil || len(names) == 0 {
-		t.Fatalf("no index (%v)", err)
-	}
+	must.True(t, err == nil && len(names) != 0, "no index (%v)", err)
 	for _, name := range names {
 		text := must.Get(os.ReadFile(name))(t)
 		lines := slices.Collect(strings.Lines(string(text)))
-		if !slices.IsSorted(lines) {
-			t.Errorf("%s is not sorted", name)
-		}
+		assert.True(t, slices.IsSorted(lines), "%s is not sorted", name)
 		entries = append(entries, parseIndex(t, string(text))...)
 	}
 	return entries
@@ -104,9 +99,8 @@ func sameEntries(t *testing.T, who string, theirs, ours []warc.Entry) {
 		byOffset[key(e)] = e
 	}
 	for _, e := range theirs {
-		if mine, found := byOffset[key(e)]; !found || mine != e {
-			t.Errorf("%s says %+v, our index %+v", who, e, mine)
-		}
+		mine, found := byOffset[key(e)]
+		assert.True(t, found && mine == e, "%s says %+v, our index %+v", who, e, mine)
 		delete(byOffset, key(e))
 	}
 	if len(byOffset) > 0 {
@@ -208,9 +202,7 @@ func readWithJava(t *testing.T, files []string, ours []warc.Entry) {
 	jwarc("validate")
 	listed := jwarc("ls")
 	answers := strings.Count(listed, " response ") + strings.Count(listed, " revisit ")
-	if answers != len(ours) {
-		t.Errorf("jwarc lists %d responses, the index has %d", answers, len(ours))
-	}
+	assert.True(t, answers == len(ours), "jwarc lists %d responses, the index has %d", answers, len(ours))
 	t.Logf("jwarc: %d responses, valid", answers)
 }
 
@@ -278,18 +270,12 @@ func replay(t *testing.T, c *crawl, files []string, ours []warc.Entry) {
 		}
 		want, err := command(t, time.Minute, c.binary, "archive", "get", e.URL, "-c",
 			filepath.Join(c.dir, "config.yaml"))
-		if err != nil {
-			t.Fatalf("%v\n%s", err, want)
-		}
+		must.True(t, err == nil, "%v\n%s", err, want)
 		got := download(t, "http://"+address+"/real/"+e.Time.Format("20060102150405")+"id_/"+e.URL)
-		if got != want {
-			t.Errorf("%s: pywb gives %d bytes, amble %d", e.URL, len(got), len(want))
-		}
+		assert.True(t, got == want, "%s: pywb gives %d bytes, amble %d", e.URL, len(got), len(want))
 		compared++
 	}
-	if compared < 20 {
-		t.Errorf("only %d pages were compared", compared)
-	}
+	assert.True(t, compared >= 20, "only %d pages were compared", compared)
 	t.Logf("pywb: %d pages are as amble says, %d of them by revisit records", compared, duplicates)
 }
 

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/browser"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
@@ -27,14 +28,10 @@ func TestRealDashboard(t *testing.T) {
 			dark := width == 390
 			b.Show("http://"+o.address+"/#/"+page, width, dark,
 				`document.querySelector("main").dataset.page === "#/`+page+`"`)
-			if found := b.Judge(string(axe)); found != "" {
-				t.Errorf("%q at %d px, dark %v: %s", page, width, dark, found)
-			}
+			assert.Equal(t, b.Judge(string(axe)), "", page, "at", width, "px, dark", dark)
 		}
 	}
 	b.Press("Fetch now") // of the last page, which a wall refuses
 	b.Wait(`document.querySelector(".panel")?.innerText.startsWith("Fetched now")`)
-	if found := b.Judge(string(axe)); found != "" {
-		t.Errorf("of what was fetched now: %s", found)
-	}
+	assert.Equal(t, b.Judge(string(axe)), "", "of what was fetched now")
 }

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
@@ -57,9 +58,7 @@ func TestRealFetchers(t *testing.T) {
 		if err == nil {
 			err = os.WriteFile(script, text, 0o600)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		checkShortLease(t, node, script)
 		testFetcher(t, binary, wrapper+".pid", node, script)
 	})
@@ -97,9 +96,8 @@ func testFetcher(t *testing.T, binary, browser, interpreter, script string) {
 		if runsScripts && !killed.Swap(true) {
 			text, err := os.ReadFile(browser)
 			pid, _ := strconv.Atoi(strings.TrimSpace(string(text)))
-			if pid == 0 || syscall.Kill(pid, syscall.SIGKILL) != nil {
-				t.Errorf("the browser %q cannot be killed (%v)", text, err)
-			}
+			assert.True(t, pid != 0 && syscall.Kill(pid, syscall.SIGKILL) == nil,
+				"the browser %q cannot be killed (%v)", text, err)
 		}
 		crash.ServeHTTP(w, r)
 	})
@@ -139,9 +137,8 @@ server: {listen: 127.0.0.1:0, token: secret, fetch_token: for-fetchers}
 		times[q.Host+q.Path]++
 	}
 	for _, path := range append(pages, "/", "/old", "/new", "/missing") {
-		if n := times["127.0.0.1"+path]; n != 1 {
-			t.Errorf("%s was requested %d times, want once", path, n)
-		}
+		n := times["127.0.0.1"+path]
+		assert.True(t, n == 1, "%s was requested %d times, want once", path, n)
 	}
 	if n := times["127.0.0.1/crash"]; n != 1 && !runsScripts || n != 2 && runsScripts {
 		t.Errorf("a page whose browser is killed the first time was requested %d times", n)
@@ -151,9 +148,7 @@ server: {listen: 127.0.0.1:0, token: secret, fetch_token: for-fetchers}
 	}
 	for _, path := range []string{"127.0.0.1/secret/a", "127.0.0.1/picture.png", "127.0.0.1/favicon.ico",
 		scripts + "/secret/a.js", scripts + "/favicon.ico", "localhost/tracker.png"} {
-		if times[path] > 0 {
-			t.Errorf("%s was requested", path)
-		}
+		assert.True(t, times[path] <= 0, "%s was requested", path)
 	}
 }
 
@@ -187,9 +182,7 @@ func checkShortLease(t *testing.T, interpreter, script string) {
 	})
 	mux.HandleFunc("POST /api/v1/leases/ID", func(_ http.ResponseWriter, r *http.Request) {
 		var report map[string]any
-		if err := json.NewDecoder(r.Body).Decode(&report); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, json.NewDecoder(r.Body).Decode(&report))
 		reports <- report
 	})
 	api := httptest.NewServer(mux)

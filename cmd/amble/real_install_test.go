@@ -50,9 +50,8 @@ func install(t *testing.T) []site {
 		aptInstall(t, missing)
 		postgres = newestInstalled("/usr/share/doc/postgresql-doc-*/html/index.html")
 	}
-	if postgres == "" {
-		t.Fatal("postgresql-doc is installed, but there is no /usr/share/doc/postgresql-doc-*/html/index.html")
-	}
+	must.True(t, postgres != "",
+		"postgresql-doc is installed, but there is no /usr/share/doc/postgresql-doc-*/html/index.html")
 	return []site{
 		{name: "python", host: "127.0.0.2", folder: folderOf(t, "/usr/share/doc/python3-doc/html/index.html"),
 			robots: "User-agent: *\nDisallow: /whatsnew/\n"},
@@ -79,9 +78,8 @@ func aptInstall(t *testing.T, packages []string) {
 	run := func(arguments ...string) {
 		t.Log(strings.Join(arguments, " "))
 		arguments = slices.Concat(asRoot, []string{"env", "DEBIAN_FRONTEND=noninteractive"}, arguments)
-		if output, err := command(t, installTimeout, arguments[0], arguments[1:]...); err != nil {
-			t.Fatalf("%v\n%s", err, output)
-		}
+		output, err := command(t, installTimeout, arguments[0], arguments[1:]...)
+		must.True(t, err == nil, "%v\n%s", err, output)
 	}
 	run("apt-get", "update")
 	for i, name := range packages {
@@ -96,14 +94,10 @@ func aptInstall(t *testing.T, packages []string) {
 func newestPostgres(t *testing.T) string {
 	t.Helper()
 	output, err := command(t, time.Minute, "apt-cache", "search", "--names-only", "^postgresql-doc-[0-9]+$")
-	if err != nil {
-		t.Fatalf("%v\n%s", err, output)
-	}
+	must.True(t, err == nil, "%v\n%s", err, output)
 	newest := newestOf(strings.FieldsFunc(output, func(r rune) bool { return r == '\n' || r == ' ' }),
 		"postgresql-doc-")
-	if newest == "" {
-		t.Fatal("apt-cache knows no package postgresql-doc-N")
-	}
+	must.True(t, newest != "", "apt-cache knows no package postgresql-doc-N")
 	return newest
 }
 

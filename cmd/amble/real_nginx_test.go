@@ -95,9 +95,7 @@ func serve(t *testing.T, sites []site, pace int) *nginx {
 		if err == nil {
 			return n
 		}
-		if i == tries {
-			t.Fatal(err)
-		}
+		must.True(t, i != tries, "%v", err)
 	}
 }
 
@@ -151,16 +149,13 @@ func (n *nginx) served() int {
 func (n *nginx) stop(t *testing.T) []request {
 	t.Helper()
 	n.process.signal(syscall.SIGQUIT)
-	if err := n.process.wait(20 * time.Second); err != nil {
-		t.Fatalf("%v\n%s", err, &n.process.output)
-	}
+	err := n.process.wait(20 * time.Second)
+	must.True(t, err == nil, "%v\n%s", err, &n.process.output)
 	content := must.Get(os.ReadFile(n.log))(t)
 	var requests []request
 	for line := range bytes.Lines(content) {
 		r, err := n.parse(line)
-		if err != nil {
-			t.Fatalf("nginx's log: %q: %v", line, err)
-		}
+		must.Do(t, err, "nginx's log:", line)
 		requests = append(requests, r)
 	}
 	return requests

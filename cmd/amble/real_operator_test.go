@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/browser"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -213,9 +214,7 @@ func TestRealOperator(t *testing.T) {
 		show("", `document.querySelector(".attention a[href*='state=`+state+`']")`)
 		b.Text(`document.querySelector(".attention a[href*='state=` + state + `']").click() ?? ""`)
 		b.Wait(`document.querySelector("select[name=state]")?.value === "` + state + `"`)
-		if got := names(b); got != want {
-			t.Errorf("hosts that are %s: %s; want %s", state, got, want)
-		}
+		assert.Equal(t, names(b), want, "hosts that are", state)
 	}
 	o.kill(b)
 

@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -55,9 +56,7 @@ func readReferences(t *testing.T, server *nginx, pages []page) *references {
 		links: make(map[page]map[string]bool)}
 	for _, p := range pages {
 		u := must.Get(url.Parse("http://" + addresses[p.site] + p.uri))(t)
-		if err := refs.read(client, server, p, u); err != nil {
-			t.Fatalf("%s: %v", p, err)
-		}
+		must.Do(t, refs.read(client, server, p, u), p)
 	}
 	return refs
 }
@@ -248,14 +247,12 @@ func explain(sources map[string]page) string {
 func sameSet[A, B any](t *testing.T, nameA string, a map[page]A, nameB string, b map[page]B) {
 	t.Helper()
 	for _, p := range sorted(a) {
-		if _, both := b[p]; !both {
-			t.Errorf("%s is in %s and not in %s", p, nameA, nameB)
-		}
+		_, both := b[p]
+		assert.True(t, both, "%s is in %s and not in %s", p, nameA, nameB)
 	}
 	for _, p := range sorted(b) {
-		if _, both := a[p]; !both {
-			t.Errorf("%s is in %s and not in %s", p, nameB, nameA)
-		}
+		_, both := a[p]
+		assert.True(t, both, "%s is in %s and not in %s", p, nameB, nameA)
 	}
 }
 

@@ -29,6 +29,7 @@ import (
 
 	"golang.org/x/net/html/charset"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/browser"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -102,9 +103,8 @@ server: {listen: ""}
 				alike(t, page, live[page], tab)
 			}
 			for link := range strings.FieldsSeq(tab.Text(`[...document.links].map((l) => l.href).join(" ")`)) {
-				if u := must.Get(url.Parse(link))(t); u.Scheme != "file" || !isFile(u.Path) {
-					t.Errorf("the mirror of %s has the link %s", page, link)
-				}
+				u := must.Get(url.Parse(link))(t)
+				assert.True(t, u.Scheme == "file" && isFile(u.Path), "the mirror of %s has the link %s", page, link)
 			}
 		}
 	})
@@ -211,9 +211,7 @@ func (w *madeWeb) handle(t *testing.T, root string, out http.ResponseWriter, r *
 		return
 	}
 	var body bytes.Buffer
-	if err := template.Must(template.New(name).Parse(string(text))).Execute(&body, w); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, template.Must(template.New(name).Parse(string(text))).Execute(&body, w))
 	content := body.Bytes()
 	contentType := map[string]string{".html": "text/html", ".css": "text/css", ".js": "text/javascript",
 		".svg": "image/svg+xml", ".webmanifest": "application/manifest+json"}[path.Ext(name)]
@@ -284,15 +282,12 @@ func load(t *testing.T, tab *browser.Tab, page string, places ...string) {
 		isRefused := strings.HasPrefix(page, "file:") && (strings.HasPrefix(failure, "Manifest: ") ||
 			slices.Contains(refused, path.Base(page)) && (strings.HasSuffix(failure, "net::ERR_FAILED") ||
 				failure == "Other: "))
-		if !isRefused && !strings.Contains(failure, "/favicon.ico ") {
-			t.Errorf("%s: %s", page, failure)
-		}
+		assert.True(t, isRefused || strings.Contains(failure, "/favicon.ico "), "%s: %s", page, failure)
 	}
 	for _, u := range tab.Requested() {
 		begins := func(place string) bool { return strings.HasPrefix(u, place) }
-		if !slices.ContainsFunc(append(places, "data:", "about:"), begins) {
-			t.Errorf("%s: a request left for %s", page, u)
-		}
+		assert.True(t, slices.ContainsFunc(append(places, "data:", "about:"), begins), "%s: a request left for %s",
+			page, u)
 	}
 	const hidden = `[...document.images].filter((i) => !i.naturalWidth && (i.src || i.srcset)).map((i) => i.outerHTML)
 		.concat([...document.fonts].filter((f) => f.status === "error").map((f) => f.family)).join(" ")`
@@ -300,9 +295,7 @@ func load(t *testing.T, tab *browser.Tab, page string, places ...string) {
 	for deadline := time.Now().Add(time.Minute); broken != "" && time.Now().Before(deadline); {
 		broken = tab.Text(hidden) // scripts may load more
 	}
-	if broken != "" {
-		t.Errorf("%s: not shown: %s", page, broken)
-	}
+	assert.Equal(t, broken, "", page, "not shown")
 }
 
 func picture(t *testing.T, tab *browser.Tab) image.Image {
@@ -366,8 +359,6 @@ func mirrored(t *testing.T, dir string, web *madeWeb) map[string]string {
 		return nil
 	}))
 	missing := slices.DeleteFunc(slices.Clone(web.pages), func(page string) bool { return found[page] != "" })
-	if len(missing) > 0 {
-		t.Errorf("the mirror has no file of %q", missing)
-	}
+	assert.True(t, len(missing) <= 0, "the mirror has no file of %q", missing)
 	return found
 }

@@ -5,6 +5,8 @@ package main_test
 import (
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
 )
 
 // TestRealRules: the own tool of Prometheus takes docs/service/rules.yaml, and finds that alerts come when they should,
@@ -16,8 +18,7 @@ func TestRealRules(t *testing.T) {
 	for _, arguments := range [][]string{
 		{"check", "rules", "../../docs/service/rules.yaml"}, {"test", "rules", "../../docs/service/rules_test.yaml"},
 	} {
-		if out, err := command(t, time.Minute, "promtool", arguments...); err != nil {
-			t.Errorf("promtool %q: %v\n%s", arguments, err, out)
-		}
+		out, err := command(t, time.Minute, "promtool", arguments...)
+		assert.True(t, err == nil, "promtool %q: %v\n%s", arguments, err, out)
 	}
 }

@@ -28,6 +28,7 @@ import (
 	"text/template"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -198,9 +199,7 @@ func (s *secureServer) write(t *testing.T, name, text string) {
 func (s *secureServer) run(t *testing.T) {
 	t.Helper()
 	host, port, err := net.SplitHostPort(s.address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	name, group := currentUser(t)
 	var text bytes.Buffer
 	must.Do(t, template.Must(template.New(s.name).Parse(s.configuration)).Execute(&text, map[string]any{
@@ -215,9 +214,8 @@ func (s *secureServer) run(t *testing.T) {
 			connection.Close()
 			return
 		}
-		if !s.process.running() || time.Now().After(deadline) {
-			t.Fatalf("%s does not listen on %s: %v\n%s", s.name, s.address, err, &s.process.output)
-		}
+		must.True(t, s.process.running() && !time.Now().After(deadline), "%s does not listen on %s: %v\n%s", s.name,
+			s.address, err, &s.process.output)
 	}
 }
 
@@ -247,9 +245,7 @@ func (s *secureServer) log(t *testing.T) string {
 		if strings.Count(string(content), markPath) == s.marks {
 			return string(content)
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s does not write its log:\n%s", s.name, content)
-		}
+		must.True(t, !time.Now().After(deadline), "%s does not write its log:\n%s", s.name, content)
 	}
 }
 
@@ -291,29 +287,20 @@ func (s *secureServer) check(t *testing.T) {
 	requests := s.requests(t)
 	s.seen = len(requests)
 	for _, r := range requests {
-		if _, twice := seen[r.path]; twice {
-			t.Errorf("%s: %s was fetched twice", s.name, r.path)
-		}
+		_, twice := seen[r.path]
+		assert.True(t, !twice, "%s: %s was fetched twice", s.name, r.path)
 		seen[r.path] = r.status
-		if r.protocol != "HTTP/2.0" {
-			t.Errorf("%s: %s came over %s", s.name, r.path, r.protocol)
-		}
+		assert.Equal(t, r.protocol, "HTTP/2.0", s.name, r.path, "came over")
 		if r.coding == "gzip" {
 			compressed++
 		}
 	}
 	for _, path := range slices.Sorted(maps.Keys(want)) {
-		if seen[path] != want[path] {
-			t.Errorf("%s: %s was answered %q, want %s", s.name, path, seen[path], want[path])
-		}
+		assert.Equal(t, seen[path], want[path], s.name, path, "was answered")
 		delete(seen, path)
 	}
-	if len(seen) > 0 {
-		t.Errorf("%s: also fetched: %v", s.name, seen)
-	}
-	if compressed < 30 {
-		t.Errorf("%s: %d answers were compressed", s.name, compressed)
-	}
+	assert.True(t, len(seen) <= 0, "%s: also fetched: %v", s.name, seen)
+	assert.True(t, compressed >= 30, "%s: %d answers were compressed", s.name, compressed)
 	t.Logf("%-8s %d requests, %d answers compressed", s.name, s.seen, compressed)
 }
 
@@ -340,9 +327,7 @@ func newAuthority(t *testing.T, dir string) *authority {
 func (a *authority) certify(t *testing.T, dir, address string) {
 	t.Helper()
 	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: host},

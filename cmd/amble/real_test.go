@@ -19,6 +19,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // fast is the politeness of a crawl without delays.
@@ -110,9 +113,7 @@ func checkOnce(t *testing.T, log []request) {
 	t.Helper()
 	seen := make(map[page]bool)
 	for _, r := range log {
-		if seen[r.page] {
-			t.Errorf("%s was fetched twice", r.page)
-		}
+		assert.True(t, !seen[r.page], "%s was fetched twice", r.page)
 		seen[r.page] = true
 	}
 }
@@ -136,13 +137,9 @@ func checkRobots(t *testing.T, sites []site, refs *references, fetched map[page]
 			listed++
 		}
 	}
-	if listed == 0 {
-		t.Error("no page names anything that robots.txt denies: this proves nothing about robots.txt")
-	}
+	assert.True(t, listed != 0, "no page names anything that robots.txt denies: this proves nothing about robots.txt")
 	for _, p := range sorted(fetched) {
-		if denied(p) {
-			t.Errorf("%s was fetched and robots.txt denies it", p)
-		}
+		assert.True(t, !denied(p), "%s was fetched and robots.txt denies it", p)
 	}
 	t.Logf("%4d URLs denied by robots.txt, none of them fetched", listed)
 }
@@ -162,9 +159,8 @@ func checkLines(t *testing.T, lines map[page]line, fetched map[page]int, refs *r
 		if l.Status == 200 && l.Digest != refs.digests[p] {
 			t.Errorf("%s: the digest is %s, that of the content %s", p, l.Digest, refs.digests[p])
 		}
-		if l.Outlinks != len(refs.links[p]) {
-			t.Errorf("%s: the output says %d links, and there are %d", p, l.Outlinks, len(refs.links[p]))
-		}
+		assert.True(t, l.Outlinks == len(refs.links[p]), "%s: the output says %d links, and there are %d", p,
+			l.Outlinks, len(refs.links[p]))
 		links += l.Outlinks
 	}
 	t.Logf("%d links on %d pages, each page's number as another reader counts them", links, len(lines))
@@ -202,9 +198,7 @@ func start(t *testing.T, name string, arguments ...string) *process {
 			close(p.ended)
 		}
 	}()
-	if err := <-started; err != nil {
-		t.Fatalf("start %s: %v", name, err)
-	}
+	must.Do(t, <-started, "start", name)
 	t.Cleanup(func() {
 		for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
 			if p.running() {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	urlfrontierpb "github.com/amble-crawler/amble/internal/modules/urlfrontier/proto"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -105,17 +106,14 @@ func testFrontierKill(t *testing.T, binary string) {
 		putDiscovered(t, c, 1, func(n int) string { return fmt.Sprintf("http://%s.example/%d", name, n) })
 	}
 	check := func(_ *urlfrontierpb.Empty, err error) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
 	check(c.BlockQueueUntil(ctx, &urlfrontierpb.BlockQueueParams{Key: "blocked.example",
 		Time: uint64(time.Now().Add(time.Hour).Unix())}))
 	check(c.SetDelay(ctx, &urlfrontierpb.QueueDelayParams{Key: "slow.example", DelayRequestable: 3600}))
 	for _, name := range []string{"slow.example", "held.example"} {
-		if n := getURLs(t, c, name); n != 1 {
-			t.Fatalf("%s: %d URLs", name, n)
-		}
+		n := getURLs(t, c, name)
+		must.True(t, n == 1, "%s: %d URLs", name, n)
 	}
 	stop := make(chan struct{})
 	acknowledged := make(chan int)
@@ -165,9 +163,8 @@ func testFrontierKill(t *testing.T, binary string) {
 	}
 	t.Logf("%d URLs acknowledged before the kill, %d there after it", total+3, n.GetValue())
 	for _, name := range []string{"blocked.example", "slow.example", "held.example"} {
-		if n := getURLs(t, c, name); n != 0 {
-			t.Errorf("%s hands out %d URLs after the kill", name, n)
-		}
+		n := getURLs(t, c, name)
+		assert.True(t, n == 0, "%s hands out %d URLs after the kill", name, n)
 	}
 	if n := getURLs(t, c, "h1.example"); n != 1 {
 		t.Errorf("h1.example hands out %d URLs", n)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -35,9 +36,7 @@ func TestRealZstd(t *testing.T) {
 	small := storeZstd(t, sites, binary, dictionary)
 	before, after := sizeOf(t, plain...), sizeOf(t, small...)
 	t.Logf("%d bytes without a dictionary, %d with one", before, after)
-	if after >= before {
-		t.Errorf("the dictionary saves nothing")
-	}
+	assert.True(t, after < before, "the dictionary saves nothing")
 	bin := python(t, pythonWarcio, pythonFastWARC)
 	for name, files := range map[string][]string{"": plain, dictionary: small} {
 		unpacked := unpackZstd(t, files, name)
@@ -59,9 +58,8 @@ func TestRealZstd(t *testing.T) {
 			text := must.Get(os.ReadFile(file + ".txt"))(t)
 			records += strings.Count(string(text), "\n")
 		}
-		if passed := strings.Count(output, "digest pass"); records < passed {
-			t.Errorf("FastWARC reads %d records, warcio %d", records, passed)
-		}
+		passed := strings.Count(output, "digest pass")
+		assert.True(t, records >= passed, "FastWARC reads %d records, warcio %d", records, passed)
 	}
 }
 
@@ -73,9 +71,7 @@ func storeZstd(t *testing.T, sites []site, binary, dictionary string) []string {
 	c.finish(t, c.startWith(t, "output.format=warc", "output.warc_compress=zstd", "output.zstd_dictionary="+dictionary))
 	server.stop(t)
 	files, err := filepath.Glob(filepath.Join(c.dir, "data", "output", "*.warc.zst"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("WARC files %q: %v", files, err)
-	}
+	must.True(t, err == nil && len(files) != 0, "WARC files %q: %v", files, err)
 	if output, err := command(t, time.Minute, c.binary, "archive", "verify", "-c",
 		filepath.Join(c.dir, "config.yaml")); err != nil {
 		t.Errorf("amble archive verify: %v\n%s", err, output)

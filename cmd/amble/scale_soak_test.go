@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -44,10 +45,7 @@ func BenchmarkScale(b *testing.B) {
 	if kept != "" {
 		config.Port = 18379 // the URLs of the store name it
 	}
-	web, err := testweb.NewMesh(mesh, config)
-	if err != nil {
-		b.Fatal(err)
-	}
+	web := must.Get(testweb.NewMesh(mesh, config))(b)
 	b.Cleanup(func() { _ = web.Close() })
 	b.Run(fmt.Sprintf("urls=%d/hosts=%d/crawl=%v", urls, mesh.Hosts, length), func(b *testing.B) {
 		for range b.N {
@@ -70,10 +68,7 @@ type scale struct {
 
 // freeAddress is where nothing listens.
 func freeAddress(b *testing.B) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(b)
 	defer l.Close()
 	return l.Addr().String()
 }
@@ -98,9 +93,7 @@ func (s *scale) fill(b *testing.B) {
 	if err == nil {
 		err = command.Start()
 	}
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, err)
 	started, most := time.Now(), int64(0)
 	w, total := bufio.NewWriterSize(list, 1<<20), s.mesh.TotalPages()
 	step := 1_000_003 // a prime: all numbers come once
@@ -112,14 +105,10 @@ func (s *scale) fill(b *testing.B) {
 			most = max(most, anonymousMemory(command.Process.Pid))
 		}
 	}
-	if err := errors.Join(err, w.Flush(), list.Close(), command.Wait()); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, errors.Join(err, w.Flush(), list.Close(), command.Wait()))
 	used := command.ProcessState
 	file, err := os.Stat(filepath.Join(s.dir, storage.FileName))
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, err)
 	b.ReportMetric(float64((used.UserTime()+used.SystemTime()).Microseconds())/float64(total), "import-cpu-µs/url")
 	b.ReportMetric(time.Since(started).Seconds(), "import-s")
 	b.ReportMetric(float64(file.Size())/float64(total), "disk-B/url")
@@ -139,10 +128,7 @@ func (s *scale) crawl(b *testing.B, length time.Duration) {
 			s.profile(b, n)
 		}
 		for _, query := range []string{"", "?sort=waiting", "?state=ready", "?sort=name", "?contains=h999"} {
-			took, err := get("http://" + s.api + "/api/v1/hosts" + query)
-			if err != nil {
-				b.Fatal(err)
-			}
+			took := must.Get(get("http://" + s.api + "/api/v1/hosts" + query))(b)
 			list = max(list, took)
 		}
 	}
@@ -156,14 +142,11 @@ func (s *scale) crawl(b *testing.B, length time.Duration) {
 	b.ReportMetric(float64(list.Milliseconds()), "longest-list-ms")
 	_ = p.Process.Kill()
 	_ = p.Wait()
-	if err := s.web.Settle(b.Context()); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, s.web.Settle(b.Context()))
 	before = s.web.Served()
 	started := time.Now()
-	if p = s.amble("run"); p.Start() != nil {
-		b.Fatal("no second crawler")
-	}
+	p = s.amble("run")
+	must.True(b, p.Start() == nil, "no second crawler")
 	for s.web.Served() == before && time.Since(started) < 5*time.Minute {
 		time.Sleep(time.Millisecond)
 	}
@@ -175,9 +158,7 @@ func (s *scale) crawl(b *testing.B, length time.Duration) {
 // start starts the crawler, and waits for its API.
 func (s *scale) start(b *testing.B) *exec.Cmd {
 	p := s.amble("run")
-	if err := p.Start(); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, p.Start())
 	b.Cleanup(func() { _ = p.Process.Kill() })
 	for end := time.Now().Add(5 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		if _, err := get("http://" + s.api + "/api/v1/status"); err == nil {
@@ -222,12 +203,8 @@ func (s *scale) profile(b *testing.B, n int) {
 		return
 	}
 	r, err := http.Get("http://" + s.api + "/debug/pprof/heap?debug=1")
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, err)
 	defer r.Body.Close()
 	text, err := io.ReadAll(r.Body)
-	if err := errors.Join(err, os.WriteFile(fmt.Sprintf("%s/heap-%02d", dir, n), text, 0o600)); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, errors.Join(err, os.WriteFile(fmt.Sprintf("%s/heap-%02d", dir, n), text, 0o600)))
 }

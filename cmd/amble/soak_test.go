@@ -7,6 +7,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // TestSoakChaos kills the program 20 times at random moments while it crawls hosts with a crawl
@@ -15,9 +17,8 @@ func TestSoakChaos(t *testing.T) {
 	length := 10 * time.Minute
 	if text := os.Getenv("AMBLE_SOAK"); text != "" {
 		var err error
-		if length, err = time.ParseDuration(text); err != nil {
-			t.Fatal(err)
-		}
+		length, err = time.ParseDuration(text)
+		must.True(t, err == nil, "%v", err)
 	}
 	end := time.Now().Add(length)
 	for round := 0; time.Now().Before(end) && !t.Failed(); round++ {

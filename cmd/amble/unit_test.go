@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/amble-crawler/amble/internal/console"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 )
 
 // TestUnit: the systemd unit bounds what a fault can take of the machine, and no restart follows an exit that a restart
@@ -21,15 +22,12 @@ func TestUnit(t *testing.T) {
 		unit[m[1]] = m[2]
 	}
 	for _, bound := range []string{"MemoryMax", "TasksMax", "LimitNOFILE", "TimeoutStopSec", "WatchdogSec"} {
-		if value := unit[bound]; value == "" || value == "infinity" {
-			t.Errorf("%s is %q", bound, value)
-		}
+		value := unit[bound]
+		assert.True(t, value != "" && value != "infinity", "%s is %q", bound, value)
 	}
 	codes := strings.Fields(unit["RestartPreventExitStatus"])
 	for _, code := range []int{console.ExitUsage, console.ExitInUse, console.ExitNoSeed, console.ExitRefused,
 		console.ExitDamaged} {
-		if !slices.Contains(codes, fmt.Sprint(code)) {
-			t.Errorf("exit code %d restarts", code)
-		}
+		assert.True(t, slices.Contains(codes, fmt.Sprint(code)), "exit code %d restarts", code)
 	}
 }

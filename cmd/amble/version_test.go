@@ -3,6 +3,8 @@ package main
 import (
 	"runtime/debug"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
 )
 
 func TestVersions(t *testing.T) {
@@ -27,8 +29,6 @@ func TestVersions(t *testing.T) {
 		{"", info("(devel)"), "dev"},
 		{"", nil, "dev"},
 	} {
-		if got := versionOf(tt.set, tt.info); got != tt.want {
-			t.Errorf("%q, %v: %s, want %s", tt.set, tt.info, got, tt.want)
-		}
+		assert.Equal(t, versionOf(tt.set, tt.info), tt.want, tt.set, tt.info)
 	}
 }

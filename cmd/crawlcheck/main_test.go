@@ -132,9 +132,7 @@ func TestForms(t *testing.T) {
 	code := run([]string{"--only", "robots-first,honesty-*,restart-pace", "--settings", "of <a> test",
 		"--html", file("html"), "--junit", file("junit"), "--badge", file("badge"), "--json", "-",
 		"--", self, "{seeds}", "{seeds}", "{seeds}"}, &out, io.Discard)
-	if code != exitBroken {
-		t.Errorf("exit code %d:\n%s", code, out.String())
-	}
+	assert.True(t, code == exitBroken, "exit code %d:\n%s", code, out.String())
 	var r crawlcheck.Report
 	if err := json.Unmarshal(out.Bytes(), &r); err != nil || r.Schema != crawlcheck.Schema || len(r.Results) != 6 ||
 		r.Counts[crawlcheck.Broken] != 2 || r.Counts[crawlcheck.NotRun] != 1 || len(r.Results[0].Proof) == 0 {

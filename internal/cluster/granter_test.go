@@ -45,9 +45,8 @@ func (b *grantBench) handle(now time.Duration, r GrantRequest) map[string]Grant 
 func TestGranterWaits(t *testing.T) {
 	b := newGrantBench(t, Limit{Slots: 1, Delay: 10 * time.Second})
 	assert.AtMost(t, len(b.request(-1, "a", 1, 0, 1)), 0, "before the wait is over")
-	if g := b.request(0, "a", 1, 0, 1)["a"]; g.Slots != 1 || g.After != 11*time.Second {
-		t.Errorf("first grant %+v", g)
-	}
+	g := b.request(0, "a", 1, 0, 1)["a"]
+	assert.True(t, g.Slots == 1 && g.After == 11*time.Second, "first grant %+v", g)
 	o := testOptions()
 	b.g = newGranter(-Instant(never), &o, b.g.isOver)
 	if g := b.request(0, "a", 1, 0, 1)["a"]; g.Slots != 1 || g.After != 0 {
@@ -59,9 +58,8 @@ func TestGranterWaits(t *testing.T) {
 // have expired by the time at which the answer arrives are not confirmed.
 func TestGranterConfirms(t *testing.T) {
 	b := newGrantBench(t, Limit{Slots: 4})
-	if g := b.request(-5*time.Second, "a", 1, 3, 4)["a"]; g.Slots != 3 || g.Share != 4 {
-		t.Errorf("%+v", g)
-	}
+	g := b.request(-5*time.Second, "a", 1, 3, 4)["a"]
+	assert.True(t, g.Slots == 3 && g.Share == 4, "%+v", g)
 	assert.AtMost(t, len(b.request(-4*time.Second, "b", 1, 0, 4)), 0, "before the wait is over")
 	grants := b.request(0, "b", 1, 0, 4)
 	assert.Equal(t, grants["b"].Slots, 1, grants)
@@ -93,10 +91,8 @@ func TestGranterHandsOver(t *testing.T) {
 	must.True(t, len(h.Limits) == 2 && h.Ready == -6*time.Second, "%+v", h)
 	b.limit.Delay = 0
 	b.g = h.granter(at(time.Hour), b.g.o, b.g.isOver)
-	if grants := b.request(time.Hour, "b", 1, 0, 4); grants["b"].Slots != 0 || grants["a"].Slots != 4 ||
-		grants["a"].Share != 2 {
-		t.Errorf("%+v", grants)
-	}
+	grants := b.request(time.Hour, "b", 1, 0, 4)
+	assert.True(t, grants["b"].Slots == 0 && grants["a"].Slots == 4 && grants["a"].Share == 2, "%+v", grants)
 	assert.Equal(t, b.request(time.Hour+15*time.Second, "b", 1, 0, 4)["b"].Slots, 4, "a TTL after the grant")
 	for _, key := range []string{"returned", "unknown"} {
 		var after time.Duration
@@ -120,9 +116,8 @@ func TestGranterHandsOver(t *testing.T) {
 
 func TestGranterDivides(t *testing.T) {
 	b := newGrantBench(t, Limit{Slots: 4})
-	if g := b.request(0, "a", 1, 0, 1)["a"]; g.Slots != 4 || g.Share != 4 {
-		t.Errorf("alone: %+v", g)
-	}
+	g := b.request(0, "a", 1, 0, 1)["a"]
+	assert.True(t, g.Slots == 4 && g.Share == 4, "alone: %+v", g)
 	grants := b.request(time.Second, "b", 1, 0, 4)
 	assert.True(t, grants["b"].Slots == 0 && grants["a"].Share == 2, "another waits: %+v", grants)
 	grants = b.request(2*time.Second, "a", 1, 2, 4)
@@ -148,9 +143,8 @@ func TestGranterIsStrict(t *testing.T) {
 	b.limit = Limit{Slots: 4}
 	grants := b.request(3*time.Second, "a", 1, 1, 4)
 	assert.True(t, grants["a"].Share == 0 && grants["b"].Slots == 0, "one slot is left: %+v", grants)
-	if g := b.request(4*time.Second, "a", 1, 0, 4)["b"]; g.Slots != 1 || g.After != 11*time.Second {
-		t.Errorf("%+v", g)
-	}
+	g := b.request(4*time.Second, "a", 1, 0, 4)["b"]
+	assert.True(t, g.Slots == 1 && g.After == 11*time.Second, "%+v", g)
 	b.limit = Limit{Slots: -1, Delay: -1}
 	if b.request(5*time.Second, "c", 1, 0, 1); b.g.limits["key"].limit != (Limit{Slots: 1, Delay: 10 * time.Second}) {
 		t.Errorf("%+v", b.g.limits["key"].limit)
@@ -187,9 +181,8 @@ func TestGranterDelays(t *testing.T) {
 	b.request(0, "a", 1, 0, 1)
 	b.request(time.Minute-20*time.Second, "a", 1, 0, 1)
 	b.request(time.Minute-time.Second, "b", 1, 0, 1)
-	if g := b.request(time.Minute, "a", 1, 0, 0)["b"]; g.Slots != 1 || g.After != stretched {
-		t.Errorf("after a return: %+v", g)
-	}
+	g := b.request(time.Minute, "a", 1, 0, 0)["b"]
+	assert.True(t, g.Slots == 1 && g.After == stretched, "after a return: %+v", g)
 	// User b is not heard of again: its slot expires at 80 s.
 	b.request(81*time.Second, "c", 1, 0, 1)
 	if g := b.request(82*time.Second, "c", 1, 1, 1)["c"]; g.Slots != 1 || g.After != 9*time.Second {
@@ -242,12 +235,10 @@ func TestUnusedSlot(t *testing.T) {
 		"the turn begins 5 s after the arrival")
 	assert.True(t, a.keep(at(6*time.Second), &o) == 1 && a.keep(at(7*time.Second), &o) == 0,
 		"an unused turn is kept for a second")
-	if a.hold = true; a.keep(at(7*time.Second), &o) != 1 {
-		t.Error("a turn is kept for a request that waits for another")
-	}
-	if a = take(0); a.keep(at(time.Second), &o) != 1 {
-		t.Error("a slot is kept until it was used")
-	}
+	a.hold = true
+	assert.True(t, a.keep(at(7*time.Second), &o) == 1, "a turn is kept for a request that waits for another")
+	a = take(0)
+	assert.True(t, a.keep(at(time.Second), &o) == 1, "a slot is kept until it was used")
 	a.used = true
 	assert.Equal(t, a.keep(at(time.Second), &o), 0, "a used slot is kept")
 	assert.True(t, !a.isValid(at(17*time.Second+1), &o), "a request with less than a second of the grant left")
@@ -259,9 +250,7 @@ func TestShardOf(t *testing.T) {
 	for _, hosts := range [][]string{{"example.com", "www.example.com", "a.b.example.com"}, {"192.0.2.1"},
 		{"[2001:db8::1]"}, {"localhost"}, {"example.co.uk", "shop.example.co.uk"}} {
 		for _, host := range hosts {
-			if got := ShardOf(host, 64); got != ShardOf(hosts[0], 64) {
-				t.Errorf("%s is in shard %d, %s is not", host, got, hosts[0])
-			}
+			assert.Equal(t, ShardOf(host, 64), ShardOf(hosts[0], 64), host, "is in shard", hosts[0], "is not")
 		}
 	}
 	// Golden: another function would send all hosts of an existing cluster elsewhere.
@@ -294,9 +283,7 @@ func TestRendezvous(t *testing.T) {
 		}
 	}
 	for s, owner := range best(append(candidates, candidate{mix(4), 1})) {
-		if owner != before[s] && owner != 3 {
-			t.Fatalf("shard %d moves from %d to %d", s, before[s], owner)
-		}
+		must.True(t, owner == before[s] || owner == 3, "shard %d moves from %d to %d", s, before[s], owner)
 	}
 }
 
@@ -317,10 +304,9 @@ func TestShortGrant(t *testing.T) {
 	a.expire(at(6 * time.Second))
 	assert.True(t, a.isDue(at(6*time.Second), &o), "nothing is requested after the end")
 	a.apply(at(6*time.Second), &o, Grant{Number: 2, Slots: 1, For: o.TTL, Share: 1})
-	if third := a.request(at(6*time.Second), &o, Member{}, 3); a.slots != 0 || third.Number != 3 || third.Keep != 0 ||
-		!third.Used {
-		t.Errorf("%d slots, %+v", a.slots, third)
-	}
+	third := a.request(at(6*time.Second), &o, Member{}, 3)
+	assert.True(t, a.slots == 0 && third.Number == 3 && third.Keep == 0 && third.Used, "%d slots, %+v", a.slots,
+		third)
 	if a.apply(at(7*time.Second), &o, Grant{Number: 3, Slots: 1, For: time.Second, Share: 1}); a.slots != 0 {
 		t.Error("a grant has effect that is over when it arrives")
 	}
@@ -338,7 +324,6 @@ func TestSlowAnswer(t *testing.T) {
 		a.until != at(18*time.Second) {
 		t.Errorf("%d slots until %v", a.slots, a.until.Sub(at(0)))
 	}
-	if next := a.request(at(9*time.Second), &o, Member{}, 3); next.Number != 3 || next.Keep != 1 {
-		t.Errorf("the next request is %+v", next)
-	}
+	next := a.request(at(9*time.Second), &o, Member{}, 3)
+	assert.True(t, next.Number == 3 && next.Keep == 1, "the next request is %+v", next)
 }

@@ -99,23 +99,19 @@ func TestQuarantine(t *testing.T) {
 		return ok && w.Epoch.Fault == nil && opened.Shard == 1 && opened.Epoch == seq
 	}
 	for times, pause := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute} {
-		if e := fail(); e.Fault.Times != times+1 || e.Fault.Sequence != 42 {
-			t.Errorf("failure %d: %+v", times+1, e.Fault)
-		}
+		e := fail()
+		assert.True(t, e.Fault.Times == times+1 && e.Fault.Sequence == 42, "failure %d: %+v", times+1, e.Fault)
 		assert.True(t, !n.MayStart(now, 1) && n.MayStart(now, 0) && n.IsGranter(now, key),
 			"the shard is crawled, another is not, or its limits are not granted")
-		if s := n.Status().Shards[1]; s.Owner != "self" || s.Fault == nil || s.Fault.Reason != "it cannot be read" {
-			t.Errorf("status %+v", s)
-		}
+		s := n.Status().Shards[1]
+		assert.True(t, s.Owner == "self" && s.Fault != nil && s.Fault.Reason == "it cannot be read", "status %+v", s)
 		now = now.Add(pause - 1)
 		must.True(t, !claimed(), "claimed within %v", pause)
-		if now = now.Add(1); !claimed() {
-			t.Fatalf("not claimed after %v", pause)
-		}
+		now = now.Add(1)
+		must.True(t, claimed(), "not claimed after %v", pause)
 	}
-	if now = now.Add(5 * time.Minute); fail().Fault.Times != 1 {
-		t.Error("an old failure counts")
-	}
+	now = now.Add(5 * time.Minute)
+	assert.True(t, fail().Fault.Times == 1, "an old failure counts")
 	if n.RetryFaults(now); !claimed() {
 		t.Error("not claimed when somebody has said so")
 	}
@@ -147,9 +143,8 @@ func TestRefusedHeartbeatEndsTrust(t *testing.T) {
 	n.Tick(at(5 * time.Second))
 	w, _ := find[WriteKey](n.Actions())
 	n.KeyAnswer(at(6*time.Second), "self", w.ID, 0, false)
-	if _, reads := find[ReadKey](n.Actions()); n.MayStart(at(6*time.Second), 0) || !reads {
-		t.Error("trusted after a refusal, or the register is not read")
-	}
+	_, reads := find[ReadKey](n.Actions())
+	assert.True(t, !n.MayStart(at(6*time.Second), 0) && reads, "trusted after a refusal, or the register is not read")
 }
 
 // TestRefusedAfterLostAnswer: a heartbeat without an answer may have been written, and explains why
@@ -172,9 +167,8 @@ func TestLostMembershipBreaksEnginesOff(t *testing.T) {
 	n := member(t, testOptions())
 	n.KeySeen(at(5*time.Second), "self", 300, Key{Incarnation: 100, Sealed: true})
 	actions := slices.Clone(n.Actions())
-	if stop, ok := find[StopEngine](actions); !ok || stop.Orderly || n.MayStart(at(5*time.Second), 0) {
-		t.Errorf("actions %v", actions)
-	}
+	stop, ok := find[StopEngine](actions)
+	assert.True(t, ok && !stop.Orderly && !n.MayStart(at(5*time.Second), 0), "actions %v", actions)
 	n.Tick(at(5 * time.Second))
 	if w, ok := find[WriteKey](n.Actions()); !ok || w.Expected != 300 || w.Key.Incarnation != 0 {
 		t.Errorf("new membership %+v", w)
@@ -270,9 +264,8 @@ func TestRefusedSeal(t *testing.T) {
 	actions := beatAll(n, 4*time.Second, 24*time.Second)
 	seal, _ := find[WriteKey](actions)
 	n.KeyAnswer(at(24*time.Second), "other", seal.ID, 0, false)
-	if read, ok := find[ReadKey](n.Actions()); !ok || read.Node != "other" {
-		t.Error("the register is not read")
-	}
+	read, ok := find[ReadKey](n.Actions())
+	assert.True(t, ok && read.Node == "other", "the register is not read")
 	n.KeySeen(at(24*time.Second), "other", 410, Key{Process: 8, Incarnation: 400, Weight: 1})
 	if claim, ok := find[WriteEpoch](beatAll(n, 24*time.Second, 43*time.Second)); ok && claim.Shard == 1 {
 		t.Errorf("claim %+v", claim)
@@ -289,9 +282,8 @@ func TestImpossibleOwner(t *testing.T) {
 	seal, _ := find[WriteKey](beatAll(n, 4*time.Second, 24*time.Second))
 	n.KeyAnswer(at(24*time.Second), "other", seal.ID, 500, true)
 	n.Tick(at(25 * time.Second))
-	if claim, ok := find[WriteEpoch](n.Actions()); !ok || claim.Shard != 1 {
-		t.Errorf("claim %+v", claim)
-	}
+	claim, ok := find[WriteEpoch](n.Actions())
+	assert.True(t, ok && claim.Shard == 1, "claim %+v", claim)
 }
 
 // TestOutage: a node that could not hear the others does not hold their silence against them.
@@ -302,9 +294,8 @@ func TestOutage(t *testing.T) {
 		n.Tick(at(d))
 	}
 	n.Actions()
-	if w, ok := find[WriteKey](beatAll(n, time.Minute, 79*time.Second)); ok {
-		t.Errorf("seal %+v", w)
-	}
+	w, ok := find[WriteKey](beatAll(n, time.Minute, 79*time.Second))
+	assert.True(t, !ok, "seal %+v", w)
 }
 
 func TestRefusedClaimIsReadBack(t *testing.T) {
@@ -313,9 +304,8 @@ func TestRefusedClaimIsReadBack(t *testing.T) {
 	n.EngineStopped(at(4*time.Second), 1)
 	claim, _ := find[WriteEpoch](n.Actions())
 	n.EpochAnswer(at(4*time.Second), 1, claim.ID, 0, false)
-	if read, ok := find[ReadEpoch](n.Actions()); !ok || read.Shard != 1 {
-		t.Error("the register is not read")
-	}
+	read, ok := find[ReadEpoch](n.Actions())
+	assert.True(t, ok && read.Shard == 1, "the register is not read")
 }
 
 // TestLogRefused: the engine ends, and the shard gets another epoch.
@@ -363,14 +353,12 @@ func TestNameTaken(t *testing.T) {
 	n, _ := NewNode(at(0), testOptions())
 	n.KeySeen(at(0), "self", 50, Key{Process: 1, Weight: 1})
 	n.Tick(at(0))
-	if actions := n.Actions(); len(actions) > 0 {
-		t.Fatalf("%v before it is known whether the other process lives", actions)
-	}
+	actions := n.Actions()
+	must.True(t, len(actions) <= 0, "%v before it is known whether the other process lives", actions)
 	n.KeySeen(at(5*time.Second), "self", 51, Key{Process: 1, Incarnation: 50, Weight: 1})
 	n.Tick(at(5 * time.Second))
-	if _, ok := find[NameTaken](n.Actions()); !ok {
-		t.Error("the other process lives")
-	}
+	_, ok := find[NameTaken](n.Actions())
+	assert.True(t, ok, "the other process lives")
 }
 
 // TestPredecessor: a process that knows that the one before it has ended takes its shards at once.
@@ -495,9 +483,8 @@ func TestGranterNeedsTrust(t *testing.T) {
 	beatAll(n, 4*time.Second, 30*time.Second)
 	r := GrantRequest{Key: "key", Limit: Limit{Slots: 2}, User: n.Member(), Number: 1, Want: 1}
 	n.GrantRequested(n.Trust(), r)
-	if g, ok := find[SendGrant](n.Actions()); ok {
-		t.Errorf("%+v without trust", g)
-	}
+	g, ok := find[SendGrant](n.Actions())
+	assert.True(t, !ok, "%+v without trust", g)
 	n.GrantRequested(n.Trust()-1, r)
 	if g, ok := find[SendGrant](n.Actions()); !ok || g.Grant.Slots != 2 || g.Grant.For != 1 {
 		t.Errorf("%+v with trust", g)
@@ -550,12 +537,10 @@ func TestOptions(t *testing.T) {
 	for want, change := range cases {
 		o := testOptions()
 		change(&o)
-		if _, err := NewNode(at(0), o); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", want, err)
-		}
+		_, err := NewNode(at(0), o)
+		assert.True(t, err != nil && strings.Contains(err.Error(), want), "%s: %v", want, err)
 	}
 	o := testOptions()
-	if got := o.stretch(math.MaxInt64); got != never || at(0).Add(got) < at(0) {
-		t.Errorf("the longest delay becomes %v", got)
-	}
+	got := o.stretch(math.MaxInt64)
+	assert.True(t, got == never && at(0).Add(got) >= at(0), "the longest delay becomes %v", got)
 }

@@ -39,9 +39,8 @@ func TestCompose(t *testing.T) {
 			Environment map[string]string `yaml:"environment"`
 		} `yaml:"services"`
 	}
-	if err := yaml.Unmarshal(text, &file); err != nil || len(file.Services) != 3 {
-		t.Fatal(err, file)
-	}
+	err := yaml.Unmarshal(text, &file)
+	must.True(t, err == nil && len(file.Services) == 3, "%v %v", err, file)
 	names := make(map[string]bool)
 	for name, service := range file.Services {
 		var environ []string
@@ -93,19 +92,16 @@ func TestAgreed(t *testing.T) {
 	assert.Slice(t, slices.Sorted(maps.Keys(agreed)), slices.Sorted(maps.Keys(other)), "to agree on")
 	for key, value := range other {
 		for name, text := range load(key, value) {
-			if (text != agreed[name]) != (name == key) {
-				t.Errorf("%s: %s, and %s is %s and was %s", key, value, name, text, agreed[name])
-			}
+			assert.True(t, (text != agreed[name]) == (name == key), "%s: %s, and %s is %s and was %s", key, value,
+				name, text, agreed[name])
 		}
 	}
 	long := func(last string) string {
 		return load("scope.include", "["+strings.Repeat("x, ", 1000)+last+"]")["scope.include"]
 	}
-	if many := long("x"); len(many) > longestAgreed || many == long("y") {
-		t.Errorf("a long list is %q", many)
-	}
+	many := long("x")
+	assert.True(t, len(many) <= longestAgreed && many != long("y"), "a long list is %q", many)
 	defaults := Default()
-	if defaults.Cluster.Name = "other"; !maps.Equal(defaults.Agreed(), agreed) {
-		t.Error("what belongs to a node is to agree on")
-	}
+	defaults.Cluster.Name = "other"
+	assert.True(t, maps.Equal(defaults.Agreed(), agreed), "what belongs to a node is to agree on")
 }

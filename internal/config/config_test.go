@@ -204,9 +204,8 @@ func TestWarnings(t *testing.T) {
 			continue
 		}
 		for i := range got {
-			if !strings.HasPrefix(got[i], tt.want[i]) {
-				t.Errorf("%q: warning %q, want it to begin %q", tt.sets, got[i], tt.want[i])
-			}
+			assert.True(t, strings.HasPrefix(got[i], tt.want[i]), "%q: warning %q, want it to begin %q", tt.sets,
+				got[i], tt.want[i])
 		}
 	}
 }
@@ -228,9 +227,8 @@ func TestFetchOptionsCarryTheListsToo(t *testing.T) {
 		o.CAFile != "testdata/ca.pem":
 		t.Errorf("%+v", o)
 	}
-	if all, _ := c.options(); all.Spool.Above != 1<<20 || all.Spool.Budget != 64<<20 {
-		t.Errorf("%+v", all.Spool)
-	}
+	all, _ := c.options()
+	assert.True(t, all.Spool.Above == 1<<20 && all.Spool.Budget == 64<<20, "%+v", all.Spool)
 }
 
 // Neither what is shown nor what is complained about gives a credential away.
@@ -251,17 +249,14 @@ func TestRobotsSettings(t *testing.T) {
 	c, err := inFile(t, "robots:\n  product_token: amble-news\n  fallback_tokens: [amble, bot]\n  forbidden_denies: "+
 		"true\n", nil, nil)
 	must.Do(t, err)
-	if o := c.FrontierOptions(); !slices.Equal(o.Tokens, []string{"amble-news", "amble", "bot"}) ||
-		!o.Robots.ForbiddenDenies {
-		t.Errorf("tokens %q, forbidden denies: %v", o.Tokens, o.Robots.ForbiddenDenies)
-	}
+	o := c.FrontierOptions()
+	assert.True(t, slices.Equal(o.Tokens, []string{"amble-news", "amble", "bot"}) && o.Robots.ForbiddenDenies,
+		"tokens %q, forbidden denies: %v", o.Tokens, o.Robots.ForbiddenDenies)
 	c.Robots.FallbackTokens = []string{"bot"}
 	assert.Slice(t, c.FrontierOptions().Tokens, []string{"amble-news", "bot", "amble"},
 		"tokens a site that names the program is not heard")
 	for _, list := range []string{"[amble, 'a b']", "[a, a, a, a, a, a, a, a, a]"} {
-		if _, err := inFile(t, "robots:\n  fallback_tokens: "+list+"\n", nil, nil); err == nil ||
-			!strings.Contains(err.Error(), "robots.fallback_tokens") {
-			t.Errorf("%s: %v", list, err)
-		}
+		_, err := inFile(t, "robots:\n  fallback_tokens: "+list+"\n", nil, nil)
+		assert.True(t, err != nil && strings.Contains(err.Error(), "robots.fallback_tokens"), "%s: %v", list, err)
 	}
 }

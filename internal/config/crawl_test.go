@@ -97,9 +97,8 @@ func TestCrawlOptionsCarryTheSettings(t *testing.T) {
 func TestSessionIDsSwitchedOff(t *testing.T) {
 	c := Default()
 	c.Traps.SessionIDs, c.Traps.SessionNames = false, []string{"visitid"}
-	if o, err := c.CrawlOptions("1"); err != nil || len(o.SessionNames) != 0 {
-		t.Errorf("%q, %v", o.SessionNames, err)
-	}
+	o, err := c.CrawlOptions("1")
+	assert.True(t, err == nil && len(o.SessionNames) == 0, "%q, %v", o.SessionNames, err)
 }
 
 // A Config that did not come from Load is refused, not misunderstood.

@@ -30,10 +30,9 @@ func TestExtractAndSitemapOptions(t *testing.T) {
 	want := crawl.SitemapOptions{Guess: true, Lists: extract.ListOptions{MaxItems: 9, MaxBytes: 2 << 20, Media: true}}
 	assert.True(t, err == nil && o.Extract.Media && o.Extract.Forms && o.Extract.MaxLinks == 7 &&
 		o.Extract.MaxDepth == 8 && o.Sitemaps == want && !o.NoFollow, "%v, %+v, %+v", err, o.Extract, o.Sitemaps)
-	if warnings := other.Warnings(); len(warnings) == 0 ||
-		!strings.Contains(warnings[0], "robots.obey_nofollow is false: ") {
-		t.Errorf("warnings %q", warnings)
-	}
+	warnings := other.Warnings()
+	assert.True(t, len(warnings) != 0 && strings.Contains(warnings[0], "robots.obey_nofollow is false: "),
+		"warnings %q", warnings)
 }
 
 func TestExtractRules(t *testing.T) {

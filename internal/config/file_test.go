@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
 )
 
 // TestSyntaxLines: an error names the line that is wrong, wherever it is in a file.
@@ -35,18 +37,16 @@ func TestSyntaxLines(t *testing.T) {
 		{"a: b\n}\n", 2},
 		{"a: b\n---\nc: [\n", 3},
 	} {
-		if line, text := syntaxError([]byte(c.text)); line != c.line || text == "" {
-			t.Errorf("%q: line %d, %q, want line %d", c.text, line, text, c.line)
-		}
+		line, text := syntaxError([]byte(c.text))
+		assert.True(t, line == c.line && text != "", "%q: line %d, %q, want line %d", c.text, line, text, c.line)
 		// The same behind so much else.
 		front := strings.Repeat("# nothing\n", 56) + "z:\n  - [1,\n    2]\n"
 		if line, text := syntaxError([]byte(front + c.text)); line != c.line+59 || text == "" {
 			t.Errorf("%q behind 59 lines: line %d, %q, want line %d", c.text, line, text, c.line+59)
 		}
 	}
-	if line, text := syntaxError([]byte("a: 1\nb: [1,\n 2]\n")); text != "" {
-		t.Errorf("what is YAML: line %d, %q", line, text)
-	}
+	line, text := syntaxError([]byte("a: 1\nb: [1,\n 2]\n"))
+	assert.True(t, text == "", "what is YAML: line %d, %q", line, text)
 	big := []byte(fmt.Sprintf("a: |\n%s\nb: 1\n c: 2\n", strings.Repeat(" x\n", int(maxSearched)/3)))
 	if _, text := syntaxError(big); text == "" {
 		t.Error("a large file: no error")

@@ -71,10 +71,8 @@ func TestPatchesThatMakeNoSense(t *testing.T) {
 		`{"crawl": `:                      `API`,
 		`{} {}`:                           `API`,
 	} {
-		if _, err := LoadPatched(writeFile(t, ""), nil, nil, []byte(patch)); err == nil ||
-			!strings.HasPrefix(err.Error(), want) {
-			t.Errorf("%s: %v, want %s", patch, err, want)
-		}
+		_, err := LoadPatched(writeFile(t, ""), nil, nil, []byte(patch))
+		assert.True(t, err != nil && strings.HasPrefix(err.Error(), want), "%s: %v, want %s", patch, err, want)
 	}
 }
 
@@ -155,13 +153,10 @@ func TestPatchOf(t *testing.T) {
 	path := writeFile(t, "")
 	a := must.Get(LoadPatched(path, nil, nil, encoded))(t)
 	b := must.Get(Load(path, sets, nil))(t)
-	if different := a.Changes(b); len(different) > 0 || a.Crawl.Workers != 7 {
-		t.Errorf("%s: %v are different", encoded, different)
-	}
-	if _, err := PatchOf([]string{"crawl.wokers=1"}); err == nil ||
-		!strings.Contains(err.Error(), "did you mean crawl.workers?") {
-		t.Error(err)
-	}
+	different := a.Changes(b)
+	assert.True(t, len(different) <= 0 && a.Crawl.Workers == 7, "%s: %v are different", encoded, different)
+	_, err := PatchOf([]string{"crawl.wokers=1"})
+	assert.True(t, err != nil && strings.Contains(err.Error(), "did you mean crawl.workers?"), "%v", err)
 }
 
 // TestSectionInASection: a setting two sections deep has the value of the file, of the environment, of a

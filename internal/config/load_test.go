@@ -44,9 +44,8 @@ func TestLaterSourcesAreStronger(t *testing.T) {
 			assert.Slice(t, c.Crawl.Seeds, tt.seeds, "crawl.seeds")
 			assert.True(t, c.Crawl.Workers == 7 && c.Log.Level == "info" && c.Politeness.PerIP == 4,
 				"settings that only weaker sources give are lost: %+v", c)
-			if got := c.Source("politeness.delay").String(); !strings.HasSuffix(got, tt.origin) {
-				t.Errorf("source = %q, want %q", got, tt.origin)
-			}
+			got := c.Source("politeness.delay").String()
+			assert.True(t, strings.HasSuffix(got, tt.origin), "source = %q, want %q", got, tt.origin)
 		})
 	}
 }
@@ -177,9 +176,8 @@ func TestPathsAreRelativeToTheFile(t *testing.T) {
 		filepath.Join(dir, "old", "a.cdxj")}
 	assert.Slice(t, got, want, "paths")
 	const server = "http://localhost:8080/news/cdx"
-	if c = must.Get(Load(path, []string{"archive.dedupe=" + server}, nil))(t); c.Archive.Dedupe != server {
-		t.Errorf("the URL of an index became %q", c.Archive.Dedupe)
-	}
+	c = must.Get(Load(path, []string{"archive.dedupe=" + server}, nil))(t)
+	assert.True(t, c.Archive.Dedupe == server, "the URL of an index became %q", c.Archive.Dedupe)
 }
 
 func TestFileOfUnreasonableSize(t *testing.T) {
@@ -203,9 +201,8 @@ func FuzzLoad(f *testing.F) {
 		must.True(t, err == nil || errors.As(err, &problems) && len(problems) != 0 && c == nil, "Load = %v, %#v", c,
 			err)
 		for _, p := range problems {
-			if line := p.String(); strings.ContainsAny(line, "\n\r") {
-				t.Errorf("a problem of more than one line: %q", line)
-			}
+			line := p.String()
+			assert.True(t, !strings.ContainsAny(line, "\n\r"), "a problem of more than one line: %q", line)
 		}
 	})
 }

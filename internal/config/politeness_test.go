@@ -87,9 +87,8 @@ func TestGroupsReachTheFrontier(t *testing.T) {
 `, nil, nil))(t)
 	want := []frontier.Group{{Name: "shops", Hosts: []string{"*.shop.example", "xn--bcher-kva.example"},
 		CNAMEs: []string{"*.cdn.example"}, Limit: politeness.LimitOptions{InFlight: 4, Delay: 500 * time.Millisecond}}}
-	if o := c.FrontierOptions(); !reflect.DeepEqual(o.Groups, want) || o.Validate() != nil {
-		t.Errorf("groups %+v, want %+v", o.Groups, want)
-	}
+	o := c.FrontierOptions()
+	assert.True(t, reflect.DeepEqual(o.Groups, want) && o.Validate() == nil, "groups %+v, want %+v", o.Groups, want)
 }
 
 // Hosts with a delay have an adaptive delay by default, and others none: a file that sets a delay of

@@ -43,9 +43,8 @@ recrawl:
 func TestNoRecrawl(t *testing.T) {
 	for _, text := range []string{"", "crawl: {exit_when_done: false}\nrecrawl: {policy: never}"} {
 		c := must.Get(inFile(t, text, nil, nil))(t)
-		if o, err := c.RecrawlOptions(); o != nil || err != nil {
-			t.Errorf("%q: %+v, %v", text, o, err)
-		}
+		o, err := c.RecrawlOptions()
+		assert.True(t, o == nil && err == nil, "%q: %+v, %v", text, o, err)
 	}
 }
 
@@ -64,9 +63,8 @@ func TestBadRecrawl(t *testing.T) {
 		"recrawl: {max_interval: 2h, rules: [{pattern: a, min_interval: 180m}]}": "is more than max_interval, 2h",
 	} {
 		var problems Errors
-		if _, err := inFile(t, text, nil, nil); !errors.As(err, &problems) ||
-			!strings.Contains(problems[0].Message, want) {
-			t.Errorf("%s: %v, want it to say %q", text, err, want)
-		}
+		_, err := inFile(t, text, nil, nil)
+		assert.True(t, errors.As(err, &problems) && strings.Contains(problems[0].Message, want),
+			"%s: %v, want it to say %q", text, err, want)
 	}
 }

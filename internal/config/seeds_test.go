@@ -98,10 +98,9 @@ func TestSeedsFileThatCannotBeRead(t *testing.T) {
 		good, bad := readSeeds(c, nil)
 		must.True(t, len(good) == 1 && len(bad) == 1, "%s: %d good and %d bad seeds, want one of each", name, len(good),
 			len(bad))
-		if got := bad[0].String(); !strings.Contains(got, "config.yaml:2: crawl.seeds_file: ") ||
-			!strings.Contains(got, " cannot be read: ") {
-			t.Errorf("%s: %s", name, got)
-		}
+		got := bad[0].String()
+		assert.True(t, strings.Contains(got, "config.yaml:2: crawl.seeds_file: ") &&
+			strings.Contains(got, " cannot be read: "), "%s: %s", name, got)
 	}
 }
 
@@ -142,9 +141,8 @@ func TestLineOfExactlyTheLongestLength(t *testing.T) {
 		line += strings.Repeat("c", urllist.MaxLine-len(line))
 		var good int
 		v := seedVisitor{good: func(crawl.Seed) { good++ }, bad: func(b BadSeed) { t.Error(b) }}
-		if err := v.visitLines(strings.NewReader(line+end), "f"); err != nil || good < 1 {
-			t.Errorf("end %q: %d seeds, %v", end, good, err)
-		}
+		err := v.visitLines(strings.NewReader(line+end), "f")
+		assert.True(t, err == nil && good >= 1, "end %q: %d seeds, %v", end, good, err)
 	}
 }
 
@@ -168,9 +166,8 @@ func FuzzSeedLines(f *testing.F) {
 				}
 			},
 		}
-		if err := v.visitLines(strings.NewReader(body), "f"); err != nil || seen > lines+1 {
-			t.Errorf("%d seeds of %d lines, %v", seen, lines, err)
-		}
+		err := v.visitLines(strings.NewReader(body), "f")
+		assert.True(t, err == nil && seen <= lines+1, "%d seeds of %d lines, %v", seen, lines, err)
 	})
 }
 

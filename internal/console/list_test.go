@@ -99,19 +99,16 @@ func TestListFile(t *testing.T) {
 	}
 	lost := errors.New("lost")
 	path := filepath.Join(dir, "lost.csv")
-	if _, _, err := printFruit(t, lost, nil, []fruit{{"apple", 1}}, "-o", path); !errors.Is(err, lost) {
-		t.Error(err)
-	}
-	if left, _ := filepath.Glob(path + "*"); left != nil {
-		t.Errorf("left after an error: %v", left)
-	}
+	_, _, err := printFruit(t, lost, nil, []fruit{{"apple", 1}}, "-o", path)
+	assert.True(t, errors.Is(err, lost), "%v", err)
+	left, _ := filepath.Glob(path + "*")
+	assert.True(t, left == nil, "left after an error: %v", left)
 }
 
 // TestListForm: nothing gets into a file that its name does not say.
 func TestListForm(t *testing.T) {
 	for _, args := range []string{"-o x.csv --jsonl", "-o x.json --csv", "-o x", "-o x.txt.gz", "--json --csv"} {
-		if _, _, err := printFruit(t, nil, nil, nil, strings.Fields(args)...); err == nil {
-			t.Errorf("%s is taken", args)
-		}
+		_, _, err := printFruit(t, nil, nil, nil, strings.Fields(args)...)
+		assert.True(t, err != nil, "%s is taken", args)
 	}
 }

@@ -28,9 +28,8 @@ func TestStandardLog(t *testing.T) {
 		now = now.Add(time.Second)
 		l.Print("one more")
 		assert.Equal(t, strings.Count(out.String(), "\n"), want, level, "lines")
-		if level == "debug" && !strings.Contains(out.String(), `"text":"one more","lines_left_out":99990}`) {
-			t.Errorf("%s", out.String())
-		}
+		assert.True(t, level != "debug" ||
+			strings.Contains(out.String(), `"text":"one more","lines_left_out":99990}`), "%s", out.String())
 	}
 }
 
@@ -63,24 +62,19 @@ func TestPlainWriter(t *testing.T) {
 			var b bytes.Buffer
 			w := &PlainWriter{W: &b}
 			for at := 0; at < len(text); at += size {
-				if n, err := w.Write([]byte(text[at:min(at+size, len(text))])); err != nil ||
-					n != min(size, len(text)-at) {
-					t.Fatal(n, err)
-				}
+				n, err := w.Write([]byte(text[at:min(at+size, len(text))]))
+				must.True(t, err == nil && n == min(size, len(text)-at), "%v %v", n, err)
 			}
-			if got := b.String(); !isHarmless(got) || got != plainText(text) {
-				t.Errorf("in pieces of %d: %q", size, got)
-			}
+			got := b.String()
+			assert.True(t, isHarmless(got) && got == plainText(text), "in pieces of %d: %q", size, got)
 		}
 	}
 	assert.Equal(t, plainText(good), good, "becomes")
 	var back map[string]string
-	if err := json.Unmarshal([]byte(plainText(string(encoded))), &back); err != nil || back["title"] != hostile {
-		t.Errorf("%q, %v", back["title"], err)
-	}
-	if got := Printable(hostile + "\n"); !isHarmless(got) || strings.Contains(got, "\n") {
-		t.Errorf("%q", got)
-	}
+	err := json.Unmarshal([]byte(plainText(string(encoded))), &back)
+	assert.True(t, err == nil && back["title"] == hostile, "%q, %v", back["title"], err)
+	got := Printable(hostile + "\n")
+	assert.True(t, isHarmless(got) && !strings.Contains(got, "\n"), "%q", got)
 }
 
 // TestScreenIsPlain: the block and the lines above it are plain, but for what moves the cursor.
@@ -90,7 +84,6 @@ func TestScreenIsPlain(t *testing.T) {
 	s.Draw(Row{Text: "slow host " + hostile})
 	must.Get(s.Write([]byte(hostile + "\n")))(t)
 	moves := strings.NewReplacer("\r\x1b[1A\x1b[J", "", "\r\x1b[2A\x1b[J", "", "\r\x1b[3A\x1b[J", "")
-	if got := moves.Replace(b.String()); !isHarmless(got) {
-		t.Errorf("%q", got)
-	}
+	got := moves.Replace(b.String())
+	assert.True(t, isHarmless(got), "%q", got)
 }

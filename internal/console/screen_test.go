@@ -20,10 +20,9 @@ func TestLogger(t *testing.T) {
 	log, _ := NewLogger(&b, config.Log{Level: "warn", Format: "json"})
 	log.Info("hidden")
 	log.Warn("shown", "n", 1)
-	if got := b.String(); !strings.HasPrefix(got, "{") || !strings.Contains(got, `"msg":"shown","n":1}`) ||
-		strings.Contains(got, "hidden") {
-		t.Error(got)
-	}
+	got := b.String()
+	assert.True(t, strings.HasPrefix(got, "{") && strings.Contains(got, `"msg":"shown","n":1}`) &&
+		!strings.Contains(got, "hidden"), "%v", got)
 }
 
 // glass is a little terminal: it understands what screen sends and shows what a person would see.

@@ -19,10 +19,8 @@ import (
 // any other.
 func TestUntilDone(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	if text, err := io.ReadAll(&UntilDone{ctx, strings.NewReader("one\ntwo\n")}); err != nil ||
-		string(text) != "one\ntwo\n" {
-		t.Errorf("%q, %v", text, err)
-	}
+	text, err := io.ReadAll(&UntilDone{ctx, strings.NewReader("one\ntwo\n")})
+	assert.True(t, err == nil && string(text) == "one\ntwo\n", "%q, %v", text, err)
 	r, w := io.Pipe()
 	waits := &UntilDone{ctx, r}
 	done := make(chan error, 1)

@@ -21,20 +21,16 @@ func TestReplaceFile(t *testing.T) {
 		want string
 	}{{refused, "old"}, {nil, "new"}} {
 		err := ReplaceFile(path, []byte("new"), 0o640, func() error {
-			if before, _ := os.ReadFile(path); string(before) != "old" {
-				t.Errorf("%q before the commit", before)
-			}
-			if fresh, _ := os.ReadFile(path + ".new"); string(fresh) != "new" {
-				t.Errorf("the commit precedes the content: %q", fresh)
-			}
+			before, _ := os.ReadFile(path)
+			assert.True(t, string(before) == "old", "%q before the commit", before)
+			fresh, _ := os.ReadFile(path + ".new")
+			assert.True(t, string(fresh) == "new", "the commit precedes the content: %q", fresh)
 			return c.err
 		})
 		assert.Is(t, err, c.err)
-		if got, _ := os.ReadFile(path); string(got) != c.want {
-			t.Errorf("%q, want %q", got, c.want)
-		}
+		got, _ := os.ReadFile(path)
+		assert.True(t, string(got) == c.want, "%q, want %q", got, c.want)
 	}
-	if files, err := os.ReadDir(dir); err != nil || len(files) != 1 {
-		t.Errorf("%v, %v", files, err)
-	}
+	files, err := os.ReadDir(dir)
+	assert.True(t, err == nil && len(files) == 1, "%v, %v", files, err)
 }

@@ -41,14 +41,12 @@ func TestAnyStart(t *testing.T) {
 			len(uncommitted.Hosts) == len(starts) && len(uncommitted.Waits) == len(waits),
 			"%+v, want %d starts and %d waits (%v)", uncommitted, len(starts), len(waits), err)
 		for host, d := range starts {
-			if got := uncommitted.Hosts[host]; d >= 0 && got < d || d < 0 && got >= 0 {
-				t.Fatalf("a delay of %v became %v", d, got)
-			}
+			got := uncommitted.Hosts[host]
+			must.True(t, (d < 0 || got >= d) && (d >= 0 || got < 0), "a delay of %v became %v", d, got)
 		}
 		for host, d := range waits {
-			if got := uncommitted.Waits[host].Wait; got < d {
-				t.Fatalf("a wait of %v became %v", d, got)
-			}
+			got := uncommitted.Waits[host].Wait
+			must.True(t, got >= d, "a wait of %v became %v", d, got)
 		}
 	})
 }

@@ -221,10 +221,8 @@ func TestReadUncommittedEach(t *testing.T) {
 	}
 	for _, boot := range []string{"boot", "another"} {
 		got := map[uint64]Start{}
-		if _, err := Read(dir, first, boot, func(offset uint64, s Start) { got[offset] = s }); err != nil ||
-			!maps.Equal(got, want) {
-			t.Errorf("%s: %v, %v, want %v", boot, got, err, want)
-		}
+		_, err := Read(dir, first, boot, func(offset uint64, s Start) { got[offset] = s })
+		assert.True(t, err == nil && maps.Equal(got, want), "%s: %v, %v, want %v", boot, got, err, want)
 	}
 }
 
@@ -268,9 +266,8 @@ func TestLedgerTrimKeepsWhatIsOpen(t *testing.T) {
 	}
 	must.Do(t, err)
 	for _, committed := range []uint64{0, 49, first, l.Offset() + 1, 1<<64 - 1} {
-		if err := l.Trim(committed); err != nil || l.base != 50 {
-			t.Errorf("trim at offset %d: %v, base %d", committed, err, l.base)
-		}
+		err := l.Trim(committed)
+		assert.True(t, err == nil && l.base == 50, "trim at offset %d: %v, base %d", committed, err, l.base)
 	}
 	end := l.Offset()
 	if err := l.Trim(end); err != nil || l.base != end || l.Offset() != end {
@@ -331,9 +328,8 @@ func TestLedgerWaits(t *testing.T) {
 	}
 	must.True(t, len(offsets) == 4, "%d requests were read", len(offsets))
 	for _, offset := range offsets { // each offset is where the ledger can be read from
-		if rest, err := Read(dir, offset, "boot", nil); err != nil || rest.Everyone {
-			t.Errorf("from offset %d: %+v, %v", offset, rest, err)
-		}
+		rest, err := Read(dir, offset, "boot", nil)
+		assert.True(t, err == nil && !rest.Everyone, "from offset %d: %+v, %v", offset, rest, err)
 	}
 }
 
@@ -346,10 +342,9 @@ func TestLedgerWaitsThatAreNone(t *testing.T) {
 			line, uncommitted, err)
 	}
 	torn := writeLedger(t, header+"wait 1 a.example 5")
-	if uncommitted, err := Read(torn, 0, "boot", nil); err != nil || uncommitted.Everyone ||
-		len(uncommitted.Waits) > 0 {
-		t.Errorf("a torn line: %+v, %v", uncommitted, err)
-	}
+	uncommitted, err := Read(torn, 0, "boot", nil)
+	assert.True(t, err == nil && !uncommitted.Everyone && len(uncommitted.Waits) <= 0, "a torn line: %+v, %v",
+		uncommitted, err)
 	must.Get(os.Stat(filepath.Join(torn, FileName)))(t)
 }
 

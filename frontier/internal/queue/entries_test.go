@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -31,9 +32,7 @@ func TestEntryKeepsFields(t *testing.T) {
 		var h entries
 		h.insert(storage.Head{Entry: want})
 		want.Stripped = ""
-		if got := h.take(want.Origin); got != want {
-			t.Errorf("%+v came back as %+v", want, got)
-		}
+		assert.Equal(t, h.take(want.Origin), want, "came back as")
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -54,12 +55,10 @@ func TestOrder(t *testing.T) {
 				dueURL(3, -1, 0), dueURL(4, 0, 9), dueURL(5, 0, 8), dueURL(7, 5, 9), dueURL(6, 5, 9), dueURL(8, -2, 0),
 			},
 		}, nil, 12, 12)
-		if priority, ok := q.First(); priority != 5 || !ok {
-			t.Errorf("the first URL has priority %d, %t", priority, ok)
-		}
-		if got := takeAll(&q, newFirst); !slices.Equal(got, want) {
-			t.Errorf("new URLs first %t: took %v, want %v", newFirst, got, want)
-		}
+		priority, ok := q.First()
+		assert.True(t, priority == 5 && ok, "the first URL has priority %d, %t", priority, ok)
+		got := takeAll(&q, newFirst)
+		assert.True(t, slices.Equal(got, want), "new URLs first %t: took %v, want %v", newFirst, got, want)
 		if _, ok := q.First(); ok {
 			t.Error("an empty queue has a first URL")
 		}
@@ -83,9 +82,8 @@ func TestBefore(t *testing.T) {
 	check := func(newFirst bool) {
 		for i, a := range inOrder {
 			for j, b := range inOrder {
-				if i != j && a.Before(b, newFirst) != (i < j) {
-					t.Errorf("new URLs first %t: queue %d before queue %d: %t", newFirst, i, j, !(i < j))
-				}
+				assert.True(t, i == j || a.Before(b, newFirst) == (i < j),
+					"new URLs first %t: queue %d before queue %d: %t", newFirst, i, j, !(i < j))
 			}
 		}
 	}
@@ -110,18 +108,13 @@ func TestLoad(t *testing.T) {
 	if q.Len(Due) != 2 || q.Len(Recrawl) != 2 || q.Low(4, 1) || q.LowRecrawls(4) {
 		t.Errorf("%d due, %d to recrawl, low: %t, %t", q.Len(Due), q.Len(Recrawl), q.Low(4, 1), q.LowRecrawls(4))
 	}
-	if !q.Low(4, 2) {
-		t.Error("an ordinal is not read yet, and the queue is not low")
-	}
+	assert.True(t, q.Low(4, 2), "an ordinal is not read yet, and the queue is not low")
 	// What was to be recrawled was put back into the queue and became due.
 	due := []storage.Head{dueURL(2, 0, 2), dueURL(4, 0, 4), dueURL(5, 0, 5), dueURL(20, 0, 0), dueURL(6, 0, 6)}
 	q.Load(&storage.Heads{Next: 1, Due: due, Recrawls: recrawls(20, 5)}, busy, 4, 5)
-	if q.Len(Due) != 4 || q.Len(Recrawl) != 3 {
-		t.Errorf("%d due, %d to recrawl", q.Len(Due), q.Len(Recrawl))
-	}
-	if got, want := takeAll(&q, false), []uint32{20, 2, 3, 4}; !slices.Equal(got, want) {
-		t.Errorf("took %v, want %v", got, want)
-	}
+	assert.True(t, q.Len(Due) == 4 && q.Len(Recrawl) == 3, "%d due, %d to recrawl", q.Len(Due), q.Len(Recrawl))
+	got, want := takeAll(&q, false), []uint32{20, 2, 3, 4}
+	assert.True(t, slices.Equal(got, want), "took %v, want %v", got, want)
 	var taken []uint32
 	for q.Len(Recrawl) > 0 {
 		taken = append(taken, q.TakeRecrawl().Ordinal)
@@ -129,9 +122,7 @@ func TestLoad(t *testing.T) {
 	if want := []uint32{22, 23, 24}; !slices.Equal(taken, want) {
 		t.Errorf("took the recrawls %v, want %v", taken, want)
 	}
-	if !q.Low(4, 1) || !q.LowRecrawls(4) {
-		t.Error("there are more on disk, and the queue is not low")
-	}
+	assert.True(t, q.Low(4, 1) && q.LowRecrawls(4), "there are more on disk, and the queue is not low")
 	// An older answer of the store does not move the queue back.
 	q.Load(&storage.Heads{Next: 0, Queued: []storage.Head{newURL(0)}}, busy, 4, 5)
 	if q.ReadTo() != 1 || q.Len(New) != 0 || q.Low(4, 1) {
@@ -151,18 +142,14 @@ func TestReturn(t *testing.T) {
 	if k != Due || l != New || q.Cursor() != 0 {
 		t.Errorf("took kinds %d and %d; the cursor is at %d", k, l, q.Cursor())
 	}
-	if due, ok := q.RecrawlDue(); !ok || !due.Equal(epoch.Add(2*time.Second)) {
-		t.Errorf("the next page to recrawl was due %v, %t", due, ok)
-	}
+	due, ok := q.RecrawlDue()
+	assert.True(t, ok && due.Equal(epoch.Add(2*time.Second)), "the next page to recrawl was due %v, %t", due, ok)
 	q.Return(second, l)
 	q.Return(first, k)
 	q.Return(recrawl, Recrawl)
-	if got, want := takeAll(&q, false), []uint32{2, 0, 1, 3}; !slices.Equal(got, want) {
-		t.Errorf("took %v, want %v", got, want)
-	}
-	if got := q.TakeRecrawl().Ordinal; got != 8 {
-		t.Errorf("took the recrawl %d, want 8", got)
-	}
+	got, want := takeAll(&q, false), []uint32{2, 0, 1, 3}
+	assert.True(t, slices.Equal(got, want), "took %v, want %v", got, want)
+	assert.Equal(t, q.TakeRecrawl().Ordinal, 8, "took the recrawl")
 }
 
 func TestDropBelow(t *testing.T) {
@@ -174,12 +161,9 @@ func TestDropBelow(t *testing.T) {
 			dueURL(7, 0, 0)},
 	}, nil, 12, 12)
 	dropped := q.DropBelow(6, func(last *storage.Outcome) bool { return last.State == storage.Fetched })
-	if got, want := ordinals(dropped), []uint32{1, 5, 3}; !slices.Equal(got, want) {
-		t.Errorf("dropped %v, want %v", got, want)
-	}
-	if q.Cursor() != 6 {
-		t.Errorf("the cursor is at %d, want 6", q.Cursor())
-	}
+	got, want := ordinals(dropped), []uint32{1, 5, 3}
+	assert.True(t, slices.Equal(got, want), "dropped %v, want %v", got, want)
+	assert.Equal(t, q.Cursor(), 6, "the cursor is at")
 	if got, want := takeAll(&q, false), []uint32{4, 7, 6}; !slices.Equal(got, want) {
 		t.Errorf("left are %v, want %v", got, want)
 	}
@@ -191,9 +175,7 @@ func TestHasSeed(t *testing.T) {
 	for _, heads := range []storage.Heads{{Next: 2, Queued: []storage.Head{newURL(0), seed}},
 		{Due: []storage.Head{due}}} {
 		q := Make(0, 0)
-		if q.HasSeed() {
-			t.Error("an empty queue has a seed")
-		}
+		assert.True(t, !q.HasSeed(), "an empty queue has a seed")
 		if q.Load(&heads, nil, 12, 12); !q.HasSeed() {
 			t.Errorf("%+v has no seed", heads)
 		}
@@ -266,20 +248,16 @@ func TestTakePreferred(t *testing.T) {
 	var taken []uint32
 	for q.Len(New)+q.Len(Due) > 0 {
 		head, k := q.TakePreferred(prefers)
-		if k == New && head.RequestURI != queued[head.Ordinal-10].RequestURI {
-			t.Errorf("%d has the text %s", head.Ordinal, head.RequestURI)
-		}
+		assert.True(t, k != New || head.RequestURI == queued[head.Ordinal-10].RequestURI, "%d has the text %s",
+			head.Ordinal, head.RequestURI)
 		if taken = append(taken, head.Ordinal); len(taken) == 3 {
 			q.Done(11)
 			q.Done(13)
-			if q.Cursor() != 10 {
-				t.Errorf("the cursor is at %d", q.Cursor())
-			}
+			assert.Equal(t, q.Cursor(), 10, "the cursor is at")
 		}
 	}
-	if want := []uint32{5, 11, 13, 3, 4, 10, 12}; !slices.Equal(taken, want) {
-		t.Errorf("took %v, want %v", taken, want)
-	}
+	want := []uint32{5, 11, 13, 3, 4, 10, 12}
+	assert.True(t, slices.Equal(taken, want), "took %v, want %v", taken, want)
 }
 
 func TestDropRecrawlsBelow(t *testing.T) {
@@ -287,9 +265,8 @@ func TestDropRecrawlsBelow(t *testing.T) {
 	q.Load(&storage.Heads{Next: 9, Queued: []storage.Head{newURL(1)},
 		Recrawls: []storage.Head{dueURL(7, 0, 0), dueURL(3, 0, 0),
 			dueURL(5, 0, 0)}}, nil, 12, 12)
-	if got, want := ordinals(q.DropRecrawlsBelow(6)), []uint32{3, 5}; !slices.Equal(got, want) {
-		t.Errorf("dropped %v, want %v", got, want)
-	}
+	got, want := ordinals(q.DropRecrawlsBelow(6)), []uint32{3, 5}
+	assert.True(t, slices.Equal(got, want), "dropped %v, want %v", got, want)
 	if got := q.DropRecrawlsBelow(100); len(got) != 1 || got[0].Ordinal != 7 || len(takeAll(&q, false)) != 1 {
 		t.Errorf("left were %v", got)
 	}

@@ -184,13 +184,11 @@ func TestNodeHasLeft(t *testing.T) {
 	t.Parallel()
 	s := startSole(t, gone{})
 	for _, q := range [][2]string{{"GET", "/export"}, {"GET", "/hosts/x.example"}, {"POST", "/hosts/x.example/pause"}} {
-		if status, body := send(t, s, q[0], "/api/v1"+q[1], ""); status != http.StatusServiceUnavailable {
-			t.Errorf("%v: %d %s", q, status, body)
-		}
+		status, body := send(t, s, q[0], "/api/v1"+q[1], "")
+		assert.True(t, status == http.StatusServiceUnavailable, "%v: %d %s", q, status, body)
 	}
-	if _, body := send(t, s, "GET", "/api/v1/hosts", ""); !strings.Contains(body, `"incomplete":{"shards":[0,1]`) {
-		t.Error(body)
-	}
+	_, body := send(t, s, "GET", "/api/v1/hosts", "")
+	assert.True(t, strings.Contains(body, `"incomplete":{"shards":[0,1]`), "%v", body)
 }
 
 // TestListWhileNodeLeaves: a list gets an error if its node leaves the cluster meanwhile.

@@ -39,9 +39,8 @@ func TestClient(t *testing.T) {
 	}
 	c := must.Get(config.Load("",
 		[]string{"cluster.credentials=x", "cluster.replicas=1", "cluster.embed.listen=[::]:4222"}, nil))(t)
-	if o, err := Client(c); err != nil || o.URLs[0] != "nats://127.0.0.1:4222" {
-		t.Errorf("%v, %v", o.URLs, err)
-	}
+	o, err := Client(c)
+	assert.True(t, err == nil && o.URLs[0] == "nats://127.0.0.1:4222", "%v, %v", o.URLs, err)
 }
 
 // TestOpenServers: servers beyond this machine that a node does not identify itself to are named, and no others.

@@ -166,9 +166,8 @@ func (k kill) run(t *testing.T) {
 	testkit.PrepareChild(t, dir, c)
 	data := filepath.Join(dir, "data")
 	none := s.claim(t, n)
-	if one, other := rows(t, none, t.TempDir()), rows(t, none, t.TempDir()); one != other {
-		t.Fatal("before the first record, a kill leaves two databases that differ")
-	}
+	one, other := rows(t, none, t.TempDir()), rows(t, none, t.TempDir())
+	must.True(t, one == other, "before the first record, a kill leaves two databases that differ")
 	final := make(map[string]bool) // URLs that were committed before a kill
 	for kills := 0; ; kills++ {
 		before := len(web.Requests())
@@ -197,9 +196,8 @@ func (k kill) run(t *testing.T) {
 		shard := s.claim(t, n)
 		got := rows(t, shard, rebuilt)
 		if _, err := os.Stat(filepath.Join(data, storage.FileName)); err == nil {
-			if want := rows(t, shard, data); got != want {
-				t.Fatalf("kill %d: the log makes\n%s\nthe data directory has\n%s", kills, got, want)
-			}
+			want := rows(t, shard, data)
+			must.True(t, got == want, "kill %d: the log makes\n%s\nthe data directory has\n%s", kills, got, want)
 		}
 		fetched(t, rebuilt, final)
 		if over {
@@ -216,9 +214,8 @@ func (k kill) run(t *testing.T) {
 			assert.True(t, g.Before.Aborted, "%s: %v between %s and %s", host, g.Length, g.Before.Path, g.After.Path)
 		}
 		for i := range k.pages {
-			if path := fmt.Sprintf("/pages/number-%d.html", i); !final[host+path] {
-				t.Errorf("%s%s has no outcome", host, path)
-			}
+			path := fmt.Sprintf("/pages/number-%d.html", i)
+			assert.True(t, final[host+path], "%s%s has no outcome", host, path)
 		}
 	}
 }
@@ -309,9 +306,8 @@ func TestTwoShards(t *testing.T) {
 	}
 	for n, dir := range dirs {
 		taker, to := s.claim(t, n), t.TempDir()
-		if _, restored, err := taker.Restore(t.Context(), to); err != nil || !restored {
-			t.Fatalf("restored %t, %v", restored, err)
-		}
+		_, restored, err := taker.Restore(t.Context(), to)
+		must.True(t, err == nil && restored, "restored %t, %v", restored, err)
 		assert.Equal(t, rows(t, taker, to), rows(t, taker, dir), "the snapshot and the log make the data directory")
 	}
 	for path, n := range web.Requests().Pages().CountByPath() {

@@ -20,9 +20,8 @@ func TestGoldenMessages(t *testing.T) {
 		"11" + "687474703a2f2f622e6578616d706c652f"
 	seeds := plainSeeds("https://a.example/1", "http://b.example/")
 	assert.Equal(t, hex.EncodeToString(appendScope(nil, seeds)), scope, "scope seeds")
-	if got, err := decodeScope(unhex(t, scope)); err != nil || !reflect.DeepEqual(got, seeds) {
-		t.Errorf("scope seeds: %v, %v", got, err)
-	}
+	got, err := decodeScope(unhex(t, scope))
+	assert.True(t, err == nil && reflect.DeepEqual(got, seeds), "scope seeds: %v, %v", got, err)
 	const changed = "02" + "02" + "11" + "687474703a2f2f622e6578616d706c652f" + "03" + "7b7d" +
 		"11" + "687474703a2f2f632e6578616d706c652f" + "00"
 	changes := []storage.SeedRow{{URL: "http://b.example/", Value: []byte("{}")}, {URL: "http://c.example/"}}

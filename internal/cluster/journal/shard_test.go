@@ -30,9 +30,8 @@ func TestFence(t *testing.T) {
 	fresh := s.claim(t, 1)
 	before := count(t, s.log)
 	for range 3 {
-		if _, err := old.Append(2, []byte("two")); !errors.Is(err, storage.ErrLost) {
-			t.Fatalf("the former owner: %v", err)
-		}
+		_, err := old.Append(2, []byte("two"))
+		must.True(t, errors.Is(err, storage.ErrLost), "the former owner: %v", err)
 	}
 	assert.Equal(t, count(t, s.log), before, "the former owner has left messages")
 	assert.NoError(t, old.Replay(storage.LogPosition{}, discard), "a former owner reads up to its claim")
@@ -144,9 +143,8 @@ func TestLargeRecords(t *testing.T) {
 		s.put(t, s.subject("log", 0), f.append(nil))
 	}
 	shard = s.claim(t, 0)
-	if got := replayed(t, shard, storage.LogPosition{}); !slices.Equal(got, want) {
-		t.Fatalf("%d records", len(got))
-	}
+	got := replayed(t, shard, storage.LogPosition{})
+	must.True(t, slices.Equal(got, want), "%d records", len(got))
 	want = append(want, string(noise(70_000)))
 	mustAppend(t, shard, 5, []byte(want[4]))
 	assert.Slice(t, replayed(t, s.claim(t, 0), storage.LogPosition{}), want, "records")

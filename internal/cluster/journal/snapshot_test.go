@@ -105,9 +105,8 @@ func TestSnapshot(t *testing.T) {
 		if i == 5 || i == 12 {
 			at := position(t, owner)
 			must.Do(t, shard.WriteSnapshot(ctx, dir, at, 0, owner.Backup))
-			if n, err := s.last(ctx, s.subject("log", 3)); err != nil || n != nil {
-				t.Errorf("behind the snapshot the log has message %v, %v", n, err)
-			}
+			n, err := s.last(ctx, s.subject("log", 3))
+			assert.True(t, err == nil && n == nil, "behind the snapshot the log has message %v, %v", n, err)
 			if all, err := shard.list(ctx); err != nil || len(all) != 1 || all[0].At != at {
 				t.Errorf("snapshots %+v, %v", all, err)
 			}
@@ -154,9 +153,8 @@ func TestSnapshotsDue(t *testing.T) {
 		}
 	}
 	_, err := s.snapshots.PutString(ctx, "0.00000000000000000007", "no metadata")
-	if due, dueErr := s.SnapshotsDue(ctx); !slices.Equal(due, []int{3, 0}) || dueErr != nil || err != nil {
-		t.Errorf("due %v, %v, %v", due, dueErr, err)
-	}
+	due, dueErr := s.SnapshotsDue(ctx)
+	assert.True(t, slices.Equal(due, []int{3, 0}) && dueErr == nil && err == nil, "due %v, %v, %v", due, dueErr, err)
 }
 
 // TestLostLog: a view that has more than its log is found, unless a snapshot has that too. So are a log that
@@ -182,9 +180,8 @@ func TestLostLog(t *testing.T) {
 	must.Do(t, shard.WriteSnapshot(ctx, dir, at, 0, owner.Backup))
 	assert.NoError(t, s.claim(t, 0).Replay(at, discard), "a snapshot has what the log has")
 	s.made = s.made.Add(time.Nanosecond)
-	if _, _, err := s.claim(t, 0).Restore(ctx, t.TempDir()); !errors.Is(err, storage.ErrAhead) {
-		t.Errorf("a snapshot of another log: %v", err)
-	}
+	_, _, err := s.claim(t, 0).Restore(ctx, t.TempDir())
+	assert.True(t, errors.Is(err, storage.ErrAhead), "a snapshot of another log: %v", err)
 	assert.Is(t, s.claim(t, 0).Replay(at, discard), storage.ErrAhead, "a snapshot of another log has what this one has")
 }
 
@@ -244,10 +241,9 @@ func TestFetch(t *testing.T) {
 	if err := shard.fetch(t.Context(), slow, x); err != nil || !bytes.Equal(slow.Bytes(), data) {
 		t.Errorf("%d of %d bytes: %v", slow.Len(), len(data), err)
 	}
-	if err := shard.fetch(t.Context(), fullDisk{}, x); !errors.Is(err, syscall.ENOSPC) ||
-		errors.Is(err, storage.ErrLogDown) {
-		t.Errorf("a disk without room: %v", err)
-	}
+	err := shard.fetch(t.Context(), fullDisk{}, x)
+	assert.True(t, errors.Is(err, syscall.ENOSPC) && !errors.Is(err, storage.ErrLogDown), "a disk without room: %v",
+		err)
 	ended, end := context.WithCancel(t.Context())
 	end()
 	assert.Is(t, shard.fetch(ended, io.Discard, x), context.Canceled, "a run that has ended")
@@ -265,9 +261,8 @@ func TestSnapshotBrokenOff(t *testing.T) {
 			end()
 			_, err = w.Write([]byte{0})
 		}
-		if files, _ := os.ReadDir(dir); len(files) != 0 {
-			t.Errorf("a kill would leave %v", files)
-		}
+		files, _ := os.ReadDir(dir)
+		assert.True(t, len(files) == 0, "a kill would leave %v", files)
 		return 100, err
 	})
 	assert.True(t, errors.Is(err, context.Canceled) && !errors.Is(err, storage.ErrLogDown) && written <= 1,
@@ -317,9 +312,8 @@ func TestBadSnapshots(t *testing.T) {
 	} {
 		write(c.change, c.data)
 		dir := t.TempDir()
-		if _, restored, err := shard.Restore(ctx, dir); restored || !errors.Is(err, c.want) {
-			t.Errorf("%s: restored %t, %v", c.what, restored, err)
-		}
+		_, restored, err := shard.Restore(ctx, dir)
+		assert.True(t, !restored && errors.Is(err, c.want), "%s: restored %t, %v", c.what, restored, err)
 		if c.what == "a later position" {
 			continue // that is seen when the database is at its place
 		}

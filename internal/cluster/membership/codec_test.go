@@ -135,20 +135,17 @@ func TestHostile(t *testing.T) {
 		"long name": appendGrantRequest(beginGrants(1), stranger),
 		"kind":      append(beginGrants(1), 2, 0, 0, 0, 0, 0, 0),
 	} {
-		if parts, err := decodeGrants(b); err == nil || parts != nil {
-			t.Errorf("%s: %v, %v", name, parts, err)
-		}
+		parts, err := decodeGrants(b)
+		assert.True(t, err != nil && parts == nil, "%s: %v, %v", name, parts, err)
 	}
 	for _, node := range []string{"", "a.b", "*", long} {
-		if _, _, err := decodeEpoch(encodeEpoch(goldenWriter, cluster.Epoch{Owner: cluster.Member{Node: node}})); err == nil {
-			t.Errorf("an epoch of node %.10q", node)
-		}
+		_, _, err := decodeEpoch(encodeEpoch(goldenWriter, cluster.Epoch{Owner: cluster.Member{Node: node}}))
+		assert.True(t, err != nil, "an epoch of node %.10q", node)
 	}
 	seal := encodeKey(goldenWriter, goldenSilent)
 	seal[len(seal)-1]++
-	if _, _, err := decodeKey(seal); err == nil {
-		t.Error("a seal of neither the node nor another")
-	}
+	_, _, err := decodeKey(seal)
+	assert.True(t, err != nil, "a seal of neither the node nor another")
 	assert.Fails(decodeSettings(encodeSettings(goldenWriter, make([]setting, maxSettings+1))))(t, nil,
 		"too many settings")
 	count := append(begin(kindSettings, goldenWriter), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1)
@@ -166,14 +163,12 @@ func FuzzDecode(f *testing.F) {
 	f.Add(encodeState(12, "boot", 10, 11))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if w, k, err := decodeKey(b); err == nil {
-			if w2, k2, err := decodeKey(encodeKey(w, k)); w2 != w || k2 != k || err != nil {
-				t.Errorf("%+v, %+v, %v", k, k2, err)
-			}
+			w2, k2, err := decodeKey(encodeKey(w, k))
+			assert.True(t, w2 == w && k2 == k && err == nil, "%+v, %+v, %v", k, k2, err)
 		}
 		if w, e, err := decodeEpoch(b); err == nil {
-			if w2, e2, err := decodeEpoch(encodeEpoch(w, e)); w2 != w || !reflect.DeepEqual(e2, e) || err != nil {
-				t.Errorf("%+v, %+v, %v", e, e2, err)
-			}
+			w2, e2, err := decodeEpoch(encodeEpoch(w, e))
+			assert.True(t, w2 == w && reflect.DeepEqual(e2, e) && err == nil, "%+v, %+v, %v", e, e2, err)
 		}
 		if parts, err := decodeGrants(b); err == nil {
 			again := beginGrants(1)
@@ -185,16 +180,13 @@ func FuzzDecode(f *testing.F) {
 					again = appendGrant(again, p)
 				}
 			}
-			if parts2, err := decodeGrants(again); !reflect.DeepEqual(parts2, parts) || err != nil {
-				t.Errorf("%+v, %+v, %v", parts, parts2, err)
-			}
+			parts2, err := decodeGrants(again)
+			assert.True(t, reflect.DeepEqual(parts2, parts) && err == nil, "%+v, %+v, %v", parts, parts2, err)
 			assert.AtMost(t, len(parts), maxGrants, "parts")
 		}
 		if list, err := decodeSettings(b); err == nil {
-			if list2, err := decodeSettings(encodeSettings(goldenWriter, list)); !reflect.DeepEqual(list2, list) ||
-				err != nil {
-				t.Errorf("%+v, %+v, %v", list, list2, err)
-			}
+			list2, err := decodeSettings(encodeSettings(goldenWriter, list))
+			assert.True(t, reflect.DeepEqual(list2, list) && err == nil, "%+v, %+v, %v", list, list2, err)
 		}
 		if incarnation, err := decodeState(b, "boot", 10, 11); err == nil {
 			assert.Returns(decodeState(encodeState(incarnation, "boot", 10, 11), "boot", 10, 11))(t, incarnation)
@@ -205,7 +197,6 @@ func FuzzDecode(f *testing.F) {
 // TestLimits: numbers beyond the bounds are cut, not refused by the reader.
 func TestLimits(t *testing.T) {
 	b := appendGrantRequest(beginGrants(1), cluster.GrantRequest{Key: "k", Keep: math.MaxInt, Want: math.MaxInt})
-	if parts, err := decodeGrants(b); err != nil || len(parts) != 1 {
-		t.Errorf("%v, %v", parts, err)
-	}
+	parts, err := decodeGrants(b)
+	assert.True(t, err == nil && len(parts) == 1, "%v, %v", parts, err)
 }

@@ -46,9 +46,8 @@ func TestOwners(t *testing.T) {
 	w.served("after a node has left", a)
 	w.judge.mu.Lock()
 	for _, o := range w.judge.owners {
-		if o.node == "b" && o.epoch == epochs[o.shard] && !o.orderly {
-			t.Errorf("shard %d was not closed in an orderly way", o.shard)
-		}
+		assert.True(t, o.node != "b" || o.epoch != epochs[o.shard] || o.orderly,
+			"shard %d was not closed in an orderly way", o.shard)
 	}
 	w.judge.mu.Unlock()
 	status := a.node.Status()

@@ -92,9 +92,8 @@ func TestEnded(t *testing.T) {
 		"no leader; read: context deadline exceeded": {errors.New("no leader"), fmt.Errorf("read: %w", ctx.Err())},
 	} {
 		err := ended(ctx, errs...)
-		if want := natsconn.ErrDown.Error() + ": " + text; err.Error() != want || !errors.Is(err, natsconn.ErrDown) {
-			t.Errorf("%q, not %q", err, want)
-		}
+		want := natsconn.ErrDown.Error() + ": " + text
+		assert.True(t, err.Error() == want && errors.Is(err, natsconn.ErrDown), "%q, not %q", err, want)
 	}
 }
 

@@ -91,9 +91,8 @@ func TestFailedEngine(t *testing.T) {
 	b := w.start("b")
 	h.Ended(errors.New("the disk fails"))
 	w.served("the other has all", b)
-	if s := a.node.Status(); !s.Drained || !s.Joined {
-		t.Errorf("%+v", s)
-	}
+	s := a.node.Status()
+	assert.True(t, s.Drained && s.Joined, "%+v", s)
 }
 
 // TestRefusedByLog: a shard whose log refuses a message is broken off, and opened with another epoch.

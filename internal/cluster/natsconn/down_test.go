@@ -23,9 +23,8 @@ func TestDown(t *testing.T) {
 	assert.NoError(t, natsconn.Down(nil), "no error is one")
 	for _, err := range []error{io.EOF, nats.ErrNoServers, nats.ErrTimeout, nats.ErrNoResponders,
 		context.DeadlineExceeded, &jetstream.APIError{Code: 503, ErrorCode: 10008}} {
-		if down := natsconn.Down(err); !errors.Is(down, natsconn.ErrDown) || !errors.Is(down, err) {
-			t.Errorf("%v: %v", err, down)
-		}
+		down := natsconn.Down(err)
+		assert.True(t, errors.Is(down, natsconn.ErrDown) && errors.Is(down, err), "%v: %v", err, down)
 	}
 	gone := &jetstream.APIError{Code: 404, ErrorCode: jetstream.JSErrCodeStreamNotFound,
 		Description: "stream not found"}
@@ -38,9 +37,8 @@ func TestDown(t *testing.T) {
 		"cluster.replicas: 1": &jetstream.APIError{ErrorCode: 10074},
 		"cluster.tls_":        nats.ErrSecureConnWanted,
 	} {
-		if got := natsconn.Down(err); errors.Is(got, natsconn.ErrDown) || !strings.Contains(got.Error(), want) {
-			t.Errorf("%v: %v", err, got)
-		}
+		got := natsconn.Down(err)
+		assert.True(t, !errors.Is(got, natsconn.ErrDown) && strings.Contains(got.Error(), want), "%v: %v", err, got)
 	}
 }
 

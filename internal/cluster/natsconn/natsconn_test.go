@@ -83,9 +83,8 @@ func TestCredentials(t *testing.T) {
 			assert.NoError(t, use(t, o), "own cluster")
 			stranger := o
 			stranger.Credentials = write(t, "wrong", "amble:wrong")
-			if _, _, err := natsconn.Connect(stranger); !errors.Is(err, nats.ErrAuthorization) {
-				t.Errorf("wrong password: %v", err)
-			}
+			_, _, err := natsconn.Connect(stranger)
+			assert.True(t, errors.Is(err, nats.ErrAuthorization), "wrong password: %v", err)
 			stranger.Credentials = ""
 			if _, _, err := natsconn.Connect(stranger); !errors.Is(err, nats.ErrAuthorization) {
 				t.Errorf("no credentials: %v", err)
@@ -106,9 +105,8 @@ func refused(t *testing.T, o natsconn.Options) {
 		assert.NoError(t, nc.Publish(subject, nil))
 		assert.Is(t, <-failed, nats.ErrPermissionViolation, "publish to", subject)
 	}
-	if _, err := nc.SubscribeSync("amble-other.>"); err != nil {
-		t.Error(err)
-	}
+	_, err := nc.SubscribeSync("amble-other.>")
+	assert.True(t, err == nil, "%v", err)
 	assert.Is(t, <-failed, nats.ErrPermissionViolation, "subscribe")
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
@@ -187,10 +185,8 @@ func TestRefusals(t *testing.T) {
 		"without a user":               {"nats://a:b@127.0.0.1"},
 		"connect to NATS at nats://12": {"nats://127.0.0.1:1"},
 	} {
-		if _, _, err := natsconn.Connect(natsconn.Options{URLs: urls, Names: names}); err == nil ||
-			!strings.Contains(err.Error(), want) {
-			t.Errorf("want %q, got %v", want, err)
-		}
+		_, _, err := natsconn.Connect(natsconn.Options{URLs: urls, Names: names})
+		assert.True(t, err != nil && strings.Contains(err.Error(), want), "want %q, got %v", want, err)
 	}
 	for text, want := range map[string]string{
 		"":                                 "want USER:PASSWORD",

@@ -126,9 +126,8 @@ func TestCalls(t *testing.T) {
 	a := connect(t, servers, "a", h)
 	connect(t, servers, "b", h)
 	ctx := bounded(t)
-	if answer, err := a.Call(ctx, "b", "/x", []byte("text")); err != nil || string(answer) != "TEXT" {
-		t.Errorf("%q, %v", answer, err)
-	}
+	answer, err := a.Call(ctx, "b", "/x", []byte("text"))
+	assert.True(t, err == nil && string(answer) == "TEXT", "%q, %v", answer, err)
 	if _, err := a.Call(ctx, "b", "/x", []byte("error")); err == nil || !strings.Contains(err.Error(), "node b") ||
 		!strings.Contains(err.Error(), "the disk is full") {
 		t.Error(err)

@@ -208,9 +208,8 @@ func TestAPI(t *testing.T) {
 		if status, text, _ := other.call("POST", "/api/v1/hosts/"+host(2)+"/pause", ""); status != http.StatusOK {
 			t.Fatal(text)
 		}
-		if h := object[inspect.HostStory](owner, "GET", "/api/v1/hosts/"+host(2), ""); !h.Politeness.Paused {
-			t.Errorf("%+v", h.Politeness)
-		}
+		h := object[inspect.HostStory](owner, "GET", "/api/v1/hosts/"+host(2), "")
+		assert.True(t, h.Politeness.Paused, "%+v", h.Politeness)
 		if status, text, _ := other.call("POST", "/api/v1/hosts/unknown.test/pause",
 			""); status != http.StatusNotFound {
 			t.Error(status, text)
@@ -225,9 +224,8 @@ func TestAPI(t *testing.T) {
 			assert.Contains(t, text, `"done":true`)
 			return dropped
 		}
-		if n := drop(`{"states":["fetched"],"dry_run":true}`); n < hosts && !other.refused.Load() {
-			t.Errorf("%d pages of all hosts can be left out", n)
-		}
+		n := drop(`{"states":["fetched"],"dry_run":true}`)
+		assert.True(t, n >= hosts || other.refused.Load(), "%d pages of all hosts can be left out", n)
 		chosen := []string{w.web.URL(host(3), "/added"), w.web.URL(host(4), "/added"), w.web.URL(host(5), "/added")}
 		body := `{"urls":["` + strings.Join(chosen, `","`) + `"]}`
 		if n := drop(body); n != len(chosen) && !other.refused.Load() {
@@ -235,9 +233,8 @@ func TestAPI(t *testing.T) {
 		}
 		for i, u := range chosen {
 			got := object[inspect.URLStory](nodes[i%len(nodes)], "GET", "/api/v1/url?url="+u, "")
-			if got.State != storage.Excluded.String() || got.Reason != inspect.ReasonName(storage.ReasonOperator) {
-				t.Errorf("a URL that was left out: %+v", got.URL)
-			}
+			assert.True(t, got.State == storage.Excluded.String() &&
+				got.Reason == inspect.ReasonName(storage.ReasonOperator), "a URL that was left out: %+v", got.URL)
 		}
 		if n := drop(body); n != 0 {
 			t.Errorf("%d URLs are left out once more", n)
@@ -247,9 +244,8 @@ func TestAPI(t *testing.T) {
 			t.Error(text)
 		}
 		for _, p := range nodes {
-			if _, text, _ := p.call("GET", "/api/v1/optouts", ""); strings.Count(text, "ring5.test") != 1 {
-				t.Errorf("%s: %s", p.name, text)
-			}
+			_, text, _ := p.call("GET", "/api/v1/optouts", "")
+			assert.True(t, strings.Count(text, "ring5.test") == 1, "%s: %s", p.name, text)
 		}
 		added := object[crawl.SeedCounts](other, "POST", "/api/v1/seeds", `{"url":"http://new.test/","tags":["late"]}`)
 		assert.True(t, added.Added == 1 || other.refused.Load(), "%+v", added)
@@ -286,9 +282,8 @@ func TestAPI(t *testing.T) {
 			t.Errorf("%d lines for %d requests, %v", n, requests, trailer)
 		}
 		_, lines, _ = nodes[2].call("GET", "/api/v1/audit?host="+host(2), "")
-		if n := strings.Count(lines, "\n"); n < 2*depth || strings.Count(lines, host(2)) < n {
-			t.Errorf("%s", lines)
-		}
+		n := strings.Count(lines, "\n")
+		assert.True(t, n >= 2*depth && strings.Count(lines, host(2)) >= n, "%s", lines)
 	})
 	t.Run("cluster", func(t *testing.T) { // nodes, shards, metrics
 		v := object[clusterapi.ClusterView](nodes[1], "GET", "/api/v1/cluster", "")
@@ -319,16 +314,14 @@ func TestAPI(t *testing.T) {
 	t.Run("refused", func(t *testing.T) {
 		for _, q := range [][2]string{{"POST", "/api/v1/leases"}, {"GET", "/api/v1/backup"},
 			{"POST", "/api/v1/crawl/drain"}} {
-			if status, text, _ := nodes[0].call(q[0], q[1], ""); status != http.StatusNotImplemented {
-				t.Error(q, status, text)
-			}
+			status, text, _ := nodes[0].call(q[0], q[1], "")
+			assert.True(t, status == http.StatusNotImplemented, "%v %v %v", q, status, text)
 		}
 		for _, path := range []string{"/api/v1/hosts?limit=0", "/api/v1/hosts?state=x", "/api/v1/hosts?after=x",
 			"/api/v1/urls?from=x",
 			"/api/v1/urls?from=99.1.1", "/api/v1/export?limit=-1", "/api/v1/url?url=", "/api/v1/robots?origin=x"} {
-			if status, text, _ := nodes[0].call("GET", path, ""); status != http.StatusUnprocessableEntity {
-				t.Error(path, status, text)
-			}
+			status, text, _ := nodes[0].call("GET", path, "")
+			assert.True(t, status == http.StatusUnprocessableEntity, "%v %v %v", path, status, text)
 		}
 	})
 }
@@ -413,9 +406,8 @@ func TestHeavyCommandsWait(t *testing.T) {
 		}
 		return nil
 	})
-	if _, text, _ := other.call("GET", "/api/v1/optouts", ""); strings.Count(text, "ring5.test") != 1 {
-		t.Error(text)
-	}
+	_, text, _ := other.call("GET", "/api/v1/optouts", "")
+	assert.True(t, strings.Count(text, "ring5.test") == 1, "%v", text)
 	victim.proxy.Mend() // it has missed all of it
 	w.eventually("the node follows when it is back", func() error {
 		return victim.node.WaitForDesired(t.Context(), sequence)

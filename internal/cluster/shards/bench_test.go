@@ -22,6 +22,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/service/server"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/natstest"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -70,9 +71,7 @@ func startBench(b *testing.B, servers *natstest.Servers, o Options, open ...func
 		n.Leave()
 		select {
 		case err := <-ended:
-			if err != nil {
-				b.Error(err)
-			}
+			assert.NoError(b, err)
 		case <-time.After(patience):
 			b.Errorf("%s does not leave", o.Cluster.Node)
 			stop()
@@ -97,9 +96,7 @@ func benchOptions(c crawl.Options, name string, shards, replicas int) Options {
 func waitFor(b *testing.B, what string, holds func() bool) {
 	b.Helper()
 	for end := time.Now().Add(10 * time.Minute); !holds(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			b.Fatalf("%s: not in ten minutes", what)
-		}
+		must.True(b, !time.Now().After(end), "%s: not in ten minutes", what)
 	}
 }
 
@@ -141,9 +138,8 @@ func benchAlone(b *testing.B, web *testweb.Web, seeds []crawl.Seed, all int64) t
 	_, err = e.Run(b.Context(), seeds)
 	took := time.Since(start)
 	must.Do(b, errors.Join(err, e.Close()))
-	if n := web.Served() - before; n != all {
-		b.Fatalf("%d of %d requests", n, all)
-	}
+	n := web.Served() - before
+	must.True(b, n == all, "%d of %d requests", n, all)
 	return took
 }
 
@@ -306,16 +302,14 @@ func BenchmarkClusterStatus(b *testing.B) {
 		restOf := nodes[2].engines.owners.restOf
 		all := census{shards: shards,
 			rest: func(ctx context.Context, s cluster.Shard, closed bool) (r rest, err error) {
-				if r, err = restOf(ctx, s, closed); err != nil {
-					b.Error(err)
-				}
+				r, err = restOf(ctx, s, closed)
+				assert.True(b, err == nil, "%v", err)
 				r.done = true // or the first answer would be the last
 				return r, err
 			}}
 		for b.Loop() {
-			if _, over, err := all.queryAll(b.Context(), 0, false); !over {
-				b.Fatal(err)
-			}
+			_, over, err := all.queryAll(b.Context(), 0, false)
+			must.True(b, over, "%v", err)
 		}
 	})
 }

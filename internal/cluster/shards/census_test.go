@@ -128,9 +128,8 @@ func testCensus(t *testing.T) {
 		for round := 0; ; round++ {
 			_, over, err := all.isOver(t.Context())
 			must.Do(t, err)
-			if over != c.isOver() && over {
-				t.Fatalf("seed %d: taken for over at round %d: %+v, %v", seed, round, c.shards, c.stream)
-			}
+			must.True(t, over == c.isOver() || !over, "seed %d: taken for over at round %d: %+v, %v", seed, round,
+				c.shards, c.stream)
 			if over {
 				break
 			}
@@ -199,13 +198,11 @@ func TestCensusOpens(t *testing.T) {
 		}
 		for _, after := range []string{"a census of its own", "one of another decider"} {
 			for range 2 {
-				if _, over, err := all.isOver(t.Context()); over || err != nil {
-					t.Fatalf("over %t, %v", over, err)
-				}
+				_, over, err := all.isOver(t.Context())
+				must.True(t, !over && err == nil, "over %t, %v", over, err)
 			}
-			if i := slices.Index(closed, true); i >= 0 {
-				t.Errorf("after %s shard %d takes no URLs", after, i)
-			}
+			i := slices.Index(closed, true)
+			assert.True(t, i < 0, "after %s shard %d takes no URLs", after, i)
 			for i := range closed {
 				closed[i] = true
 			}

@@ -26,13 +26,11 @@ func TestDesiredFormat(t *testing.T) {
 			`"deletions":[{"host":"b.example","before":"2026-11-21T00:00:00Z","shards":[3,5]}]}`,
 	} {
 		d, err := decodeDesired([]byte(golden))
-		if b := d.encode(); err != nil || !d.Paused || string(b) != golden {
-			t.Errorf("%+v is %s, %v", d, b, err)
-		}
+		b := d.encode()
+		assert.True(t, err == nil && d.Paused && string(b) == golden, "%+v is %s, %v", d, b, err)
 	}
-	if d, err := decodeDesired(nil); err != nil || d.Paused || d.Version != desiredVersion {
-		t.Errorf("%+v, %v", d, err)
-	}
+	d, err := decodeDesired(nil)
+	assert.True(t, err == nil && !d.Paused && d.Version == desiredVersion, "%+v, %v", d, err)
 }
 
 // TestStrike: a deletion is over when all of its shards have carried it out.
@@ -40,10 +38,8 @@ func TestStrike(t *testing.T) {
 	at := time.Unix(1, 0).UTC()
 	d := Desired{Deletions: []Deletion{{"a.example", at, []cluster.Shard{1}}, {"", at, []cluster.Shard{1, 2}}}}
 	done := d.Deletions[1]
-	if err := errors.Join(d.strike(&done, 2), d.strike(&done, 1)); err != nil || len(d.Deletions) != 1 ||
-		d.Deletions[0].Host == "" {
-		t.Errorf("%+v, %v", d, err)
-	}
+	err := errors.Join(d.strike(&done, 2), d.strike(&done, 1))
+	assert.True(t, err == nil && len(d.Deletions) == 1 && d.Deletions[0].Host != "", "%+v, %v", d, err)
 	assert.Is(t, d.strike(&done, 1), errUnchanged, d)
 }
 

@@ -98,9 +98,8 @@ func TestGoldenAnswers(t *testing.T) {
 	epochs := []uint64{300, 0, 7}
 	b = appendEnd(nil, epochs)
 	assert.Equal(t, fmt.Sprintf("%x", b), "0103ac020007", "the end is", b)
-	if got, err := decodeEnd(b, 3); err != nil || !slices.Equal(got, epochs) {
-		t.Errorf("the end: %v, %v", got, err)
-	}
+	got, err := decodeEnd(b, 3)
+	assert.True(t, err == nil && slices.Equal(got, epochs), "the end: %v, %v", got, err)
 	assert.Fails(decodeEnd(b, 4))(t, nil, "the end of a crawl with other shards")
 }
 
@@ -110,9 +109,8 @@ func FuzzEnd(f *testing.F) {
 	f.Add((&rest{epoch: 300, read: 5}).append(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if epochs, err := decodeEnd(b, 3); err == nil {
-			if again, err := decodeEnd(appendEnd(nil, epochs), 3); err != nil || !slices.Equal(again, epochs) {
-				t.Errorf("%v, %v, want %v", again, err, epochs)
-			}
+			again, err := decodeEnd(appendEnd(nil, epochs), 3)
+			assert.True(t, err == nil && slices.Equal(again, epochs), "%v, %v, want %v", again, err, epochs)
 		}
 		d := wire.NewDecoder(b)
 		if r, err := decodeRest(&d); err == nil {

@@ -152,9 +152,8 @@ func TestErasureUndone(t *testing.T) {
 		t.Helper()
 		all, err := ReadErasures(t.Context(), c.js.Conn(), c.js, names, patience)
 		must.Do(t, err)
-		if err = e.eraseFiles(t.Context(), &target{version: 1}, &all[0]); err != nil {
-			t.Fatal(err)
-		}
+		err = e.eraseFiles(t.Context(), &target{version: 1}, &all[0])
+		must.True(t, err == nil, "%v", err)
 		all, err = ReadErasures(t.Context(), c.js.Conn(), c.js, names, patience)
 		assert.True(t, err == nil && all[0].Nodes["one"].Done == want, "%s: %+v, %v", when, all, err)
 	}
@@ -192,9 +191,8 @@ func TestHeavyErasureOfUnread(t *testing.T) {
 	c := w.erases()
 	c.begin(gone)
 	one = w.start(one.name, one.dir)
-	if sum := c.done(one.name); sum.Hosts != 1 || sum.URLs != 1 {
-		t.Errorf("erased: %+v", sum)
-	}
+	sum := c.done(one.name)
+	assert.True(t, sum.Hosts == 1 && sum.URLs == 1, "erased: %+v", sum)
 	other := 0
 	for host(other) == gone || shardOf(host(other)) != shardOf(gone) {
 		other++
@@ -203,9 +201,8 @@ func TestHeavyErasureOfUnread(t *testing.T) {
 	w.eventually("it is read", func() error { return w.haveRequested([]string{host(other) + "/later"}) })
 	w.leaveRest()
 	left := mentions(t, one.dir, gone+":", "test."+gone[:len(gone)-len(".test")])
-	if left = append(left, c.messages(gone+":")...); len(left) > 0 {
-		t.Errorf("left: %q", left)
-	}
+	left = append(left, c.messages(gone+":")...)
+	assert.True(t, len(left) <= 0, "left: %q", left)
 }
 
 // outputFiles are the files that the program erases from.

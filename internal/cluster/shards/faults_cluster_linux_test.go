@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/cluster/membership"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -87,9 +88,8 @@ func (f *faults) shorterDelay(t *testing.T) {
 		return nil
 	})
 	f.goesOn("with it", 3)
-	if followed, err := p.node.Agree(t.Context()); len(followed) != 1 || err != nil {
-		t.Errorf("it follows in %q: %v", followed, err)
-	}
+	followed, err := p.node.Agree(t.Context())
+	assert.True(t, len(followed) == 1 && err == nil, "it follows in %q: %v", followed, err)
 	p.leave()
 	f.goesOn("after that", 3)
 }

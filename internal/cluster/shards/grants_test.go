@@ -45,9 +45,8 @@ var sharedLimits = map[string]sharedLimit{
 		address: oneAddress, slow: 10 * time.Millisecond,
 		limit: func(o *crawl.Options) { o.Frontier.Politeness.PerIP = 3 },
 		check: func(t *testing.T, log testweb.Log) {
-			if most := log.MaxInFlight(); most > 3 {
-				t.Errorf("%d requests at a time to an address that allows 3", most)
-			}
+			most := log.MaxInFlight()
+			assert.True(t, most <= 3, "%d requests at a time to an address that allows 3", most)
 		},
 	},
 	"range": {

@@ -38,9 +38,8 @@ func TestLostLog(t *testing.T) {
 	err := tryOpen(t, nc, js, o)
 	assert.True(t, errors.Is(err, storage.ErrAhead) && strings.Contains(err.Error(), dir),
 		"the node begins with another log: %v", err)
-	if err = tryOpen(t, nc, js, o); !errors.Is(err, storage.ErrAhead) {
-		t.Errorf("again: %v", err)
-	}
+	err = tryOpen(t, nc, js, o)
+	assert.True(t, errors.Is(err, storage.ErrAhead), "again: %v", err)
 	w.start("second", t.TempDir()).takes(shards)
 }
 

@@ -21,9 +21,8 @@ const longTTL, serversTTL, shortTTL = 10 * time.Second, 15 * time.Second, 2 * ti
 func TestHeavyOneNode(t *testing.T) {
 	t.Parallel()
 	want := ringPages()
-	if alone := aloneAt(t, ring()); !slices.Equal(alone, want) {
-		t.Fatalf("one machine has requested %v, want %v", alone, want)
-	}
+	alone := aloneAt(t, ring())
+	must.True(t, slices.Equal(alone, want), "one machine has requested %v, want %v", alone, want)
 	w := newWorld(t, 20*time.Millisecond, longTTL)
 	p := w.start("first", t.TempDir())
 	w.crawled(want)

@@ -45,9 +45,8 @@ func TestHeavyLeftovers(t *testing.T) {
 		return nil
 	})
 	for s := range cluster.Shard(shards) {
-		if files, err := os.ReadDir(filepath.Join(w.directory(first.dir, s), "output")); err != nil {
-			t.Errorf("the output of shard %d: %v, %v", s, files, err)
-		}
+		files, err := os.ReadDir(filepath.Join(w.directory(first.dir, s), "output"))
+		assert.True(t, err == nil, "the output of shard %d: %v, %v", s, files, err)
 	}
 	w.goesOn("with the second node", 3)
 	second.leave()

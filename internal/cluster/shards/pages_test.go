@@ -84,9 +84,8 @@ func testMaxPages(t *testing.T, sites []testweb.Site, most uint64, kill bool) {
 	fetched := w.fetchedPages()
 	assert.Equal(t, uint64(len(fetched)), most, len(fetched), "pages are fetched, of")
 	for _, path := range fetched {
-		if _, is := last[path]; !is {
-			t.Errorf("%s counts as fetched, and was not requested", path)
-		}
+		_, is := last[path]
+		assert.True(t, is, "%s counts as fetched, and was not requested", path)
 		delete(last, path)
 	}
 	for path, q := range last { // requested and never committed

@@ -67,9 +67,8 @@ func TestUnreadableMessages(t *testing.T) {
 	})
 	survey := must.Get(membership.ReadSurvey(t.Context(), two.node.js, names))(t)
 	for s, o := range survey.Shards {
-		if _, isBad := bad[cluster.Shard(s)]; o.Node != "two" || isBad != (o.Fault != nil) {
-			t.Errorf("shard %d: %+v", s, o)
-		}
+		_, isBad := bad[cluster.Shard(s)]
+		assert.True(t, o.Node == "two" && isBad == (o.Fault != nil), "shard %d: %+v", s, o)
 	}
 	aside := func(s cluster.Shard, sequence uint64) (kept []byte, err error) {
 		return kept, journal.SetAside(t.Context(), two.node.js, names, int(s), sequence, func(data []byte) error {

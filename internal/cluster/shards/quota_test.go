@@ -175,9 +175,8 @@ func getsNoMore(t *testing.T, p *pageBlocks, used uint64) uint64 {
 func TestGoldenParts(t *testing.T) {
 	p := parts{3: 300, 0: 1}
 	assert.Equal(t, fmt.Sprintf("%x", p.encode()), "0102000103ac02", "parts")
-	if got, err := decodeParts(p.encode(), 4); err != nil || !maps.Equal(got, p) {
-		t.Errorf("%v, %v", got, err)
-	}
+	got, err := decodeParts(p.encode(), 4)
+	assert.True(t, err == nil && maps.Equal(got, p), "%v, %v", got, err)
 	for _, b := range [][]byte{{2}, {1, 1}, {1, 2, 3, 1, 0, 1}, {1, 1, 4, 1}, {1, 0, 0}} {
 		assert.Fails(decodeParts(b, 4))(t, nil, b)
 	}

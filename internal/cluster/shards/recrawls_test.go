@@ -129,9 +129,8 @@ func TestGoldenShares(t *testing.T) {
 	all := recrawlShares{3: {300, 1, 1.5}, 0: {1, 2, 1e6}}
 	assert.Equal(t, fmt.Sprintf("%x", all.encode()), "0102000102412e84800000000003ac02013ff8000000000000",
 		"the register")
-	if got, err := decodeShares(all.encode(), 4); err != nil || !maps.Equal(got, all) {
-		t.Errorf("%v, %v", got, err)
-	}
+	got, err := decodeShares(all.encode(), 4)
+	assert.True(t, err == nil && maps.Equal(got, all), "%v, %v", got, err)
 	assert.Fails(decodeShares(all.encode(), 3))(t, nil, "a shard that there is")
 }
 
@@ -148,9 +147,8 @@ func FuzzShares(f *testing.F) {
 		if again, err := decodeShares(all.encode(), 4); err != nil || !maps.Equal(again, all) {
 			t.Errorf("%v, %v, want %v", again, err, all)
 		}
-		if p := all.price(); !(p >= leastPrice/2 && p <= mostPrice*2) {
-			t.Errorf("the price of %v is %g", all, p)
-		}
+		p := all.price()
+		assert.True(t, p >= leastPrice/2 && p <= mostPrice*2, "the price of %v is %g", all, p)
 		e := all[2]
 		e.weight = max(e.weight, leastWeight)
 		all[2] = e

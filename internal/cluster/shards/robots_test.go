@@ -149,14 +149,12 @@ func TestGoldenRobots(t *testing.T) {
 	assert.Equal(t, fmt.Sprintf("%x", b), want, "the query is", b)
 	for n := range b {
 		d := wire.NewDecoder(b[:n])
-		if _, _, err := decodeRobotsQuery(&d); err == nil {
-			t.Errorf("%d bytes of a query are one", n)
-		}
+		_, _, err := decodeRobotsQuery(&d)
+		assert.True(t, err != nil, "%d bytes of a query are one", n)
 	}
 	d := wire.NewDecoder(b)
-	if id, got, err := decodeRobotsQuery(&d); err != nil || id != 258 || got != q {
-		t.Errorf("the query: %d, %+v, %v", id, got, err)
-	}
+	id, got, err := decodeRobotsQuery(&d)
+	assert.True(t, err == nil && id == 258 && got == q, "the query: %d, %+v, %v", id, got, err)
 	b = appendRobotsAnswer(nil, &robotsOutcome)
 	assert.Equal(t, fmt.Sprintf("%x", b), "010001c80100022f6c000000000000016d026869", "the answer is", b)
 	d = wire.NewDecoder(b)
@@ -175,16 +173,14 @@ func FuzzRobotsQuery(f *testing.F) {
 		d := wire.NewDecoder(b)
 		if id, q, err := decodeRobotsQuery(&d); err == nil {
 			d = wire.NewDecoder(appendRobotsQuery(nil, id, &q))
-			if again, same, err := decodeRobotsQuery(&d); err != nil || again != id || same != q {
-				t.Errorf("%+v, %v, want %+v", same, err, q)
-			}
+			again, same, err := decodeRobotsQuery(&d)
+			assert.True(t, err == nil && again == id && same == q, "%+v, %v, want %+v", same, err, q)
 		}
 		d = wire.NewDecoder(b)
 		if out, done, err := decodeRobotsAnswer(&d); err == nil && done {
 			d = wire.NewDecoder(appendRobotsAnswer(nil, &out))
-			if same, _, err := decodeRobotsAnswer(&d); err != nil || fmt.Sprint(same) != fmt.Sprint(out) {
-				t.Errorf("%+v, %v, want %+v", same, err, out)
-			}
+			same, _, err := decodeRobotsAnswer(&d)
+			assert.True(t, err == nil && fmt.Sprint(same) == fmt.Sprint(out), "%+v, %v, want %+v", same, err, out)
 		}
 	})
 }

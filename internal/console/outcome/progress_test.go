@@ -11,6 +11,7 @@ import (
 	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/testing/assert"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 func someStatus() crawl.Status {
@@ -60,10 +61,9 @@ func TestProgressTitles(t *testing.T) {
 		"amble: stopping, 2 requests in flight; Ctrl-C again to stop at once")
 	s.State, s.Reason, s.Since = "stalled", "no space left", someTime.Add(-7*time.Second)
 	assert.Equal(t, progressRows(s, someTime, 80)[0].Text, "amble: stalled for 7s; Ctrl-C to stop")
-	if got := progressRows(s, someTime, 80)[1]; got.Style != console.StyleDanger ||
-		!strings.Contains(got.Text, "until the disk has room again: no space left") {
-		t.Error(got)
-	}
+	got := progressRows(s, someTime, 80)[1]
+	assert.True(t, got.Style == console.StyleDanger &&
+		strings.Contains(got.Text, "until the disk has room again: no space left"), "%v", got)
 	assert.Equal(t, progressRows(crawl.Status{State: "opened"}, someTime, 80)[0].Text, "amble: reading the database")
 }
 
@@ -77,9 +77,7 @@ func TestProgressInTheLog(t *testing.T) {
 		stop()
 		time.Sleep(time.Minute)
 		lines := strings.Split(strings.TrimSpace(b.String()), "\n")
-		if len(lines) != 3 {
-			t.Fatalf("%d lines in 35 s:\n%s", len(lines), b.String())
-		}
+		must.True(t, len(lines) == 3, "%d lines in 35 s:\n%s", len(lines), b.String())
 		for _, want := range []string{"level=INFO", "msg=running", "pages=1234", "pages_per_second=12.3",
 			"hosts_active=3", "hosts_waiting=7", "queued=1234", "denied=5", "errors=6", `finish="2m 5s"`,
 			"slowest_host=slow.example"} {

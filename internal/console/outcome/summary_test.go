@@ -154,11 +154,7 @@ func TestResult(t *testing.T) {
 	var r Result
 	r.Take(&Outcome{Summary: crawl.Summary{Status: s}})
 	var b bytes.Buffer
-	if err := r.Print(&b, nil, 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Print(&b, nil, 0))
 	const want = `"walls":{"challenge":2},"wall_makers":{"Cloudflare":1,"unknown":1}`
-	if !strings.Contains(b.String(), want) {
-		t.Errorf("%s has no %s", b.String(), want)
-	}
+	assert.True(t, strings.Contains(b.String(), want), "%s has no %s", b.String(), want)
 }

@@ -130,13 +130,11 @@ func TestAddToARunningCrawl(t *testing.T) {
 			web.URL("a.test", "/"), web.URL("foreign.test", "/"))
 		given = append(given, Addition{URL: given[0].URL, Depth: 4})
 		sum, err := e.Add(context.Background(), given)
-		if want := (Added{Added: 2, Known: 2, Outside: 2}); err != nil || sum != want {
-			t.Errorf("%+v, %v, want %+v", sum, err, want)
-		}
+		want := (Added{Added: 2, Known: 2, Outside: 2})
+		assert.True(t, err == nil && sum == want, "%+v, %v, want %+v", sum, err, want)
 		for _, a := range given[:2] {
-			if u, err := e.View().URL(context.Background(), a.URL); err != nil || u.Depth != 1 {
-				t.Errorf("%+v, %v", u, err)
-			}
+			u, err := e.View().URL(context.Background(), a.URL)
+			assert.True(t, err == nil && u.Depth == 1, "%+v, %v", u, err)
 		}
 		testkit.Until(t, "both are allDone", func() bool {
 			u, err := e.View().URL(context.Background(), given[0].URL)
@@ -174,10 +172,9 @@ func TestAddAgain(t *testing.T) {
 			list[i].Again = true
 		}
 		ctx := context.Background()
-		if sum, results, err := e.addWithResults(ctx, list); err != nil ||
-			sum != (Added{Again: 2, Known: 2, Outside: 1}) || results[0] != InsertAgain || results[3] != InsertKnown {
-			t.Errorf("%+v, %v: %+v", sum, err, list)
-		}
+		sum, results, err := e.addWithResults(ctx, list)
+		assert.True(t, err == nil && sum == (Added{Again: 2, Known: 2, Outside: 1}) && results[0] == InsertAgain &&
+			results[3] == InsertKnown, "%+v, %v: %+v", sum, err, list)
 		testkit.Until(t, "the page is requested again",
 			func() bool { return pagesOf(web, "a.test")["/gone"] == 2 && allDone() })
 		stop()
@@ -185,10 +182,9 @@ func TestAddAgain(t *testing.T) {
 		assert.Returns(i.Add(ctx, list))(t, Added{Again: 2, Known: 2, Outside: 1})
 		must.Do(t, i.Close())
 		crawl(t, o)
-		if requested := pagesOf(web, "a.test"); requested["/gone"] != 3 || requested["/fine"] != 1 ||
-			requested["/no/1"] != 0 {
-			t.Errorf("requests: %v", requested)
-		}
+		requested := pagesOf(web, "a.test")
+		assert.True(t, requested["/gone"] == 3 && requested["/fine"] == 1 && requested["/no/1"] == 0, "requests: %v",
+			requested)
 		checkPolite(t, web.Requests(), o.Frontier.Politeness.Delay)
 	})
 }
@@ -287,10 +283,8 @@ func TestAddToAFullDisk(t *testing.T) {
 		defer giveUp()
 		assert.Fails(e.Add(ctx, additions(t, web.URL("a.test", "/1"))))(t, context.DeadlineExceeded, "the error")
 		d.full.Store(false)
-		if sum, err := e.Add(context.Background(), additions(t, web.URL("a.test", "/1"))); err != nil ||
-			sum.Known != 1 {
-			t.Errorf("%+v, %v: the one given up should be there by now", sum, err)
-		}
+		sum, err := e.Add(context.Background(), additions(t, web.URL("a.test", "/1")))
+		assert.True(t, err == nil && sum.Known == 1, "%+v, %v: the one given up should be there by now", sum, err)
 	})
 }
 

@@ -19,6 +19,8 @@ import (
 	"github.com/PuerkitoBio/goquery"
 	"github.com/andybalholm/brotli"
 	"golang.org/x/net/html"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
 )
 
 // bareCrawl is the least that a crawler of a web does: fetch, links, a map.
@@ -107,9 +109,7 @@ func crawlBare(b *testing.B, web benchWeb, find findLinks) int {
 					return
 				}
 				links, err := c.fetch(u)
-				if err != nil {
-					b.Error(err)
-				}
+				assert.NoError(b, err)
 				c.done(links)
 			}
 		})

@@ -30,9 +30,8 @@ func TestGathers(t *testing.T) {
 		d.pending.rows.Found = make([]storage.Found, 1)
 		d.flights.busy, d.pauseEnd = 1, time.Now().Add(time.Hour)
 		test.prepare(d)
-		if _, b := d.nextBatch(); (b == nil) != test.want {
-			t.Errorf("%s: offered %v", name, b)
-		}
+		_, b := d.nextBatch()
+		assert.True(t, (b == nil) == test.want, "%s: offered %v", name, b)
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/amble-crawler/amble/internal/modules/warc/warcfiles"
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/rules/wall"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/internal/testing/testweb/todayweb"
@@ -40,9 +41,7 @@ func startMesh(b *testing.B, m testweb.Mesh, c testweb.Config) *testweb.Web {
 	b.Helper()
 	web := must.Get(testweb.NewMesh(m, c))(b)
 	b.Cleanup(func() {
-		if err := web.Close(); err != nil {
-			b.Error(err)
-		}
+		assert.NoError(b, web.Close())
 	})
 	return web
 }
@@ -172,9 +171,7 @@ func hostsOfBenchmark(b *testing.B, usual int) int {
 func startToday(b *testing.B, t todayweb.Web) benchWeb {
 	web := must.Get(todayweb.New(t))(b)
 	b.Cleanup(func() {
-		if err := web.Close(); err != nil {
-			b.Error(err)
-		}
+		assert.NoError(b, web.Close())
 	})
 	return benchWeb{web, fmt.Sprintf("hosts=%d/pages=%d", t.Hosts, t.TotalPages()), t.TotalPages(), 4 * benchWorkers}
 }
@@ -246,9 +243,7 @@ func (w crawler) measure(b *testing.B, web benchWeb) speed {
 	start, before, conns := time.Now(), cpuTime(b), web.Connections()
 	var n int
 	pprof.Do(b.Context(), pprof.Labels("crawler", w.name), func(context.Context) { n = w.crawl(b) })
-	if n != web.pages {
-		b.Fatalf("%s: %d pages, want %d", w.name, n, web.pages)
-	}
+	must.True(b, n == web.pages, "%s: %d pages, want %d", w.name, n, web.pages)
 	pages := float64(web.pages)
 	return speed{
 		pages: pages / time.Since(start).Seconds(), cpu: float64((cpuTime(b) - before).Microseconds()) / pages,

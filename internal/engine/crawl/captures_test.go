@@ -60,10 +60,9 @@ func TestCaptures(t *testing.T) {
 		strings.Contains(head, "\r\nContent-Encoding") || !strings.Contains(head, "\r\nContent-Length: 21\r\n") {
 		t.Errorf("the page is %q with the header %q", body, head)
 	}
-	if head, body, _ = page(t, o.Archive.Dir, "http://static.test/a.css"); body != "body { color: red }" ||
-		strings.Contains(head, "Injected") {
-		t.Errorf("the style sheet is %q with the header %q", body, head)
-	}
+	head, body, _ = page(t, o.Archive.Dir, "http://static.test/a.css")
+	assert.True(t, body == "body { color: red }" && !strings.Contains(head, "Injected"),
+		"the style sheet is %q with the header %q", body, head)
 	facts := metadata(t, o.Archive.Dir)
 	if of := facts[url]; !strings.Contains(of, "fetcher: farm-1\r\n") || !strings.Contains(of, "robots: allowed") {
 		t.Errorf("the facts of the page are %q", of)

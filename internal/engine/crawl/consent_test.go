@@ -92,9 +92,8 @@ func TestUsage(t *testing.T) {
 			"/header": {"https://l.test/rsl.xml", web.URL("a.test", "/terms.xml")},
 			"/meta":   {"https://l.test/rsl.xml", web.URL("a.test", "/rsl.xml")},
 		} {
-			if got := lines[web.URL("a.test", path)]; len(got) != 1 || !slices.Equal(got[0].Licenses, want) {
-				t.Errorf("%s: %+v\nwant %v", path, got, want)
-			}
+			got := lines[web.URL("a.test", path)]
+			assert.True(t, len(got) == 1 && slices.Equal(got[0].Licenses, want), "%s: %+v\nwant %v", path, got, want)
 		}
 		if got := lines[web.URL("b.test", "/")]; len(got) != 1 || got[0].Usage != nil || got[0].Licenses != nil {
 			t.Errorf("a site that states nothing: %+v", got)
@@ -124,10 +123,8 @@ func TestConsentPolicy(t *testing.T) {
 			t.Errorf("%d pages were requested, want 6", n)
 		}
 		outcomes, lines, archived := stored(t, o.DataDir), outputLines(t, o.Archive.Dir), archived(t, o.Archive.Dir)
-		if got := outcomes[web.URL("a.test", "/no/x")]; got.State != storage.Denied ||
-			got.Reason != storage.ReasonUsage {
-			t.Errorf("/no/x is %+v", got)
-		}
+		got := outcomes[web.URL("a.test", "/no/x")]
+		assert.True(t, got.State == storage.Denied && got.Reason == storage.ReasonUsage, "/no/x is %+v", got)
 		for path, isStored := range map[string]bool{"/": true, "/header": false, "/meta": false} {
 			u := web.URL("a.test", path)
 			if got := outcomes[u]; got.State != storage.Fetched || (got.Reason == storage.ReasonUsage) == isStored {

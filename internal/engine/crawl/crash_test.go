@@ -126,10 +126,8 @@ func TestCrashCostsItsURL(t *testing.T) {
 			assert.Equal(t, ended(outcome, false), want, u)
 		}
 		assert.Equal(t, len(all), 18, "URLs")
-		if line := outputLines(t, o.Archive.Dir)[web.URL("a.test", "/bomb")]; len(line) != 1 ||
-			line[0].Reason != "crash" {
-			t.Errorf("the output says %+v", line)
-		}
+		line := outputLines(t, o.Archive.Dir)[web.URL("a.test", "/bomb")]
+		assert.True(t, len(line) == 1 && line[0].Reason == "crash", "the output says %+v", line)
 		checkOutput(t, o)
 		files := crashFiles(t, o)
 		must.True(t, len(files) == 1, "%d files of crashes, want 1", len(files))
@@ -139,19 +137,16 @@ func TestCrashCostsItsURL(t *testing.T) {
 			assert.Contains(t, files[0], part, "the file of the crash lacks")
 		}
 		counts := hostErrors(t, o.DataDir, "a.test")
-		if counts[0][inspect.ReasonName(storage.ReasonCrash)] != 1 {
-			t.Errorf("counted for the host: %v", counts[0])
-		}
+		assert.True(t, counts[0][inspect.ReasonName(storage.ReasonCrash)] == 1, "counted for the host: %v", counts[0])
 
 		crawlWith(t, o, b, testLog(t), seeds...)
 		assert.Equal(t, b.hit, 1, "the same version requested the URL times")
 		o.Version = "1.1"
 		crawlWith(t, o, b, testLog(t), seeds...)
 		crawlWith(t, o, b, testLog(t), seeds...)
-		if got := ended(stored(t, o.DataDir)[web.URL("a.test", "/bomb")], false); b.hit != 2 ||
-			got != "failed crash 200" {
-			t.Errorf("another version requested the URL %d times, and it is %q", b.hit-1, got)
-		}
+		got := ended(stored(t, o.DataDir)[web.URL("a.test", "/bomb")], false)
+		assert.True(t, b.hit == 2 && got == "failed crash 200",
+			"another version requested the URL %d times, and it is %q", b.hit-1, got)
 		o.Version = "1.2"
 		crawlWith(t, o, &bomb{}, testLog(t))
 		assert.Equal(t, ended(stored(t, o.DataDir)[web.URL("a.test", "/bomb")], false), "fetched 200",
@@ -167,9 +162,8 @@ func checkNoMarks(t *testing.T, o Options, prefixes ...string) {
 	s := must.Get(storage.Open(o.DataDir, storage.Options{ReadOnly: true}))(t)
 	defer s.Close()
 	for _, prefix := range prefixes {
-		if marks, err := s.Marks(prefix); err != nil || len(marks) > 0 {
-			t.Errorf("marks %s: %v, %v", prefix, marks, err)
-		}
+		marks, err := s.Marks(prefix)
+		assert.True(t, err == nil && len(marks) <= 0, "marks %s: %v, %v", prefix, marks, err)
 	}
 	assert.NoError(t, s.Check(context.Background(), func(f storage.Finding) { t.Error(f.Text) }))
 }
@@ -184,17 +178,15 @@ func TestCrashAtRobots(t *testing.T) {
 		e := crawlWith(t, o, &bomb{at: web.URL("a.test", "/robots.txt")}, testLog(t), web.URL("a.test", "/"),
 			web.URL("b.test", "/"))
 		assert.Not(t, e.Status().Errors["crash"], 0, "no crash is counted")
-		if got := web.Requests().Pages().CountByPath(); len(got) != 6 || got["a.test/"] != 0 {
-			t.Errorf("pages %v", got)
-		}
+		got := web.Requests().Pages().CountByPath()
+		assert.True(t, len(got) == 6 && got["a.test/"] == 0, "pages %v", got)
 		assert.Equal(t, stored(t, o.DataDir)[web.URL("a.test", "/")].State, storage.Queued, "the URL that waits")
 		s := must.Get(storage.Open(o.DataDir, storage.Options{ReadOnly: true}))(t)
 		defer s.Close()
 		encoded := must.Get(s.Policy(parse(t, web.URL("a.test", "/")).Origin()))(t)
-		if record, err := robots.DecodeRecord(encoded); err != nil || record.Class != robots.ClassUnreachable ||
-			record.Failure != robots.FailureCrash {
-			t.Errorf("%v, %+v", err, record)
-		}
+		record, err := robots.DecodeRecord(encoded)
+		assert.True(t, err == nil && record.Class == robots.ClassUnreachable && record.Failure == robots.FailureCrash,
+			"%v, %+v", err, record)
 	})
 }
 
@@ -217,9 +209,8 @@ func TestCrashesElsewhere(t *testing.T) {
 		o := testOptions(t, web)
 		crawlWith(t, o, &bomb{}, slog.New(bombHandler{quiet, "cannot resolve"}), "http://nowhere.test/",
 			web.URL("b.test", "/"))
-		if got := stored(t, o.DataDir); got[web.URL("b.test", "/")].State != storage.Fetched || len(got) != 7 {
-			t.Errorf("%v", got)
-		}
+		got := stored(t, o.DataDir)
+		assert.True(t, got[web.URL("b.test", "/")].State == storage.Fetched && len(got) == 7, "%v", got)
 	})
 	run("in a sitemap", func(t *testing.T, web *testweb.Web) {
 		o := testOptions(t, web)
@@ -236,10 +227,8 @@ func TestCrashesElsewhere(t *testing.T) {
 		e := must.Get(open(o, bombStore{s}, slog.New(quiet)))(t)
 		runToEnd(t, e, web.URL("b.test", "/"))
 		assert.Equal(t, ended(stored(t, o.DataDir)[web.URL("b.test", "/")], false), "failed crash 200", "the page")
-		if lines := outputLines(t, o.Archive.Dir)[web.URL("b.test", "/")]; len(lines) != 1 ||
-			lines[0].Reason != "crash" {
-			t.Errorf("lines %+v", lines)
-		}
+		lines := outputLines(t, o.Archive.Dir)[web.URL("b.test", "/")]
+		assert.True(t, len(lines) == 1 && lines[0].Reason == "crash", "lines %+v", lines)
 	})
 }
 
@@ -252,9 +241,8 @@ func TestStackIsLoggedOnce(t *testing.T) {
 		var text strings.Builder
 		b := &bomb{at: "/bomb"}
 		crawlWith(t, o, b, slog.New(slog.NewTextHandler(&text, nil)), web.URL("a.test", "/"))
-		if n := strings.Count(text.String(), "stack="); b.hit != 3 || n != 1 {
-			t.Errorf("%d panics, %d stacks:\n%s", b.hit, n, text.String())
-		}
+		n := strings.Count(text.String(), "stack=")
+		assert.True(t, b.hit == 3 && n == 1, "%d panics, %d stacks:\n%s", b.hit, n, text.String())
 		assert.Equal(t, len(crashFiles(t, o)), 3, "files")
 	})
 }

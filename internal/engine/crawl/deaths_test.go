@@ -139,13 +139,11 @@ func TestDeathsAreCounted(t *testing.T) {
 			}
 			got := stored(t, o.DataDir)
 			again := test.want == "retrying" && got[u].State == storage.Retrying
-			if end := ended(got[u], false); end != test.want && !again {
-				t.Errorf("it is %q, want %q", end, test.want)
-			}
+			end := ended(got[u], false)
+			assert.True(t, end == test.want || again, "it is %q, want %q", end, test.want)
 			if test.want == "failed crash" {
-				if lines := outputLines(t, o.Archive.Dir)[u]; len(lines) != 1 || lines[0].Reason != "crash" {
-					t.Errorf("the output says %+v", lines)
-				}
+				lines := outputLines(t, o.Archive.Dir)[u]
+				assert.True(t, len(lines) == 1 && lines[0].Reason == "crash", "the output says %+v", lines)
 			}
 		})
 	}
@@ -171,9 +169,8 @@ func TestEndInOrderForgetsDeaths(t *testing.T) {
 			t.Helper()
 			s := must.Get(storage.Open(o.DataDir, storage.Options{ReadOnly: true}))(t)
 			defer s.Close()
-			if marks, err := s.Marks(marks.Deaths); err != nil || len(marks) != want {
-				t.Errorf("%d marks, want %d (%v)", len(marks), want, err)
-			}
+			marks, err := s.Marks(marks.Deaths)
+			assert.True(t, err == nil && len(marks) == want, "%d marks, want %d (%v)", len(marks), want, err)
 		}
 		checkMarks(1)
 		crawl(t, o)
@@ -261,11 +258,9 @@ func TestDeathsAtRobots(t *testing.T) {
 	defer s.Close()
 	encoded := must.Get(s.Policy(parse(t, "http://a.test/").Origin()))(t)
 	record, err := robots.DecodeRecord(encoded)
-	if decision := o.Frontier.Robots.Decide(record, 0, time.Now()); err != nil ||
-		decision.Kind != robots.DecisionHold ||
-		time.Until(decision.Until) < 23*time.Hour || record.Failure != robots.FailureCrash {
-		t.Errorf("%v, %+v, %+v", err, record, decision)
-	}
+	decision := o.Frontier.Robots.Decide(record, 0, time.Now())
+	assert.True(t, err == nil && decision.Kind == robots.DecisionHold && time.Until(decision.Until) >= 23*time.Hour &&
+		record.Failure == robots.FailureCrash, "%v, %+v, %+v", err, record, decision)
 }
 
 // TestPageThatKills: a page that ends the process each time it is fetched is set aside after three

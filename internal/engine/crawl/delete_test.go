@@ -21,9 +21,8 @@ import (
 func wantClean(t *testing.T, s *storage.Store) {
 	t.Helper()
 	for _, prefix := range []string{sweep.MarkDelete, sweep.MarkDeleteAll} {
-		if marks, err := s.Marks(prefix); err != nil || len(marks) > 0 {
-			t.Errorf("marks %v are left (%v)", marks, err)
-		}
+		marks, err := s.Marks(prefix)
+		assert.True(t, err == nil && len(marks) <= 0, "marks %v are left (%v)", marks, err)
 	}
 	assert.NoError(t, s.Check(context.Background(), func(f storage.Finding) { t.Error(f.Text) }))
 }
@@ -97,8 +96,7 @@ func TestHeavyDeletionGoesOn(t *testing.T) {
 		s := must.Get(storage.Open(o.DataDir, storage.Options{}))(t)
 		defer s.Close()
 		wantClean(t, s)
-		if _, _, err := s.Lookup(old); !errors.Is(err, storage.ErrNotFound) {
-			t.Errorf("an old URL is still known (%v)", err)
-		}
+		_, _, err := s.Lookup(old)
+		assert.True(t, errors.Is(err, storage.ErrNotFound), "an old URL is still known (%v)", err)
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/rules/consent"
 	"github.com/amble-crawler/amble/internal/testing/assert"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -59,9 +60,8 @@ func TestDirectivesOfPolicy(t *testing.T) {
 				web := serve(site("a.test", "", paths, routes))
 				o := testOptions(t, web)
 				var err error
-				if o.Consent, err = consent.NewPolicy(map[string]string{category: "skip-storing"}); err != nil {
-					t.Fatal(err)
-				}
+				o.Consent, err = consent.NewPolicy(map[string]string{category: "skip-storing"})
+				must.True(t, err == nil, "%v", err)
 				crawl(t, o, web.URL("a.test", "/"))
 				skipped := make(map[string]bool)
 				for u, outcome := range stored(t, o.DataDir) {

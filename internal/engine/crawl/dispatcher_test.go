@@ -173,9 +173,8 @@ func TestReusedResult(t *testing.T) {
 	first.RequestEnded, first.Page.Bytes = true, 7
 	end(first)
 	second := enter(2)
-	if second != first || second.RequestEnded || second.Page.Bytes != 0 || second.Ctx.Err() != nil {
-		t.Errorf("the second lease has %+v, want an empty result in the memory of the first", second)
-	}
+	assert.True(t, second == first && !second.RequestEnded && second.Page.Bytes == 0 && second.Ctx.Err() == nil,
+		"the second lease has %+v, want an empty result in the memory of the first", second)
 	second.End(fetch.ErrTooSlow)
 	end(second)
 	if third := enter(3); third == second || third.Ctx.Err() != nil {

@@ -55,8 +55,7 @@ func TestStopByTheOperator(t *testing.T) {
 		s, err := e.Run(ctx, []Seed{seed(t, web.URL("a.test", "/"))})
 		assert.True(t, err == nil && s.Stopped() && ctx.Err() == nil, "%+v, %v", s, err)
 		<-stopped
-		if n := len(web.Requests()); n < 3 || n > 400 {
-			t.Errorf("%d requests of a site with 501 pages", n)
-		}
+		n := len(web.Requests())
+		assert.True(t, n >= 3 && n <= 400, "%d requests of a site with 501 pages", n)
 	})
 }

@@ -99,9 +99,8 @@ func (c company) crawl(t *testing.T) *outing {
 	o.Fetch.TLSConfig = &tls.Config{RootCAs: z.Roots()}
 	o.Archive.Formats = []string{archive.FormatNone}
 	out.began = time.Now()
-	if out.sum, err = crawlFor(t, o, c.lasts, seeds...); err != nil {
-		t.Fatal(err)
-	}
+	out.sum, err = crawlFor(t, o, c.lasts, seeds...)
+	must.True(t, err == nil, "%v", err)
 	out.log = web.Requests()
 	return out
 }
@@ -139,8 +138,7 @@ func TestHeavyGoodHostsBesideTarpits(t *testing.T) {
 		if strings.Contains(name, "alternates") { // half of its answers are good ones
 			most = 12
 		}
-		if n := beside.zoo.Met(name); n == 0 || n > most {
-			t.Errorf("%s was met %d times, want 1 to %d", name, n, most)
-		}
+		n := beside.zoo.Met(name)
+		assert.True(t, n != 0 && n <= most, "%s was met %d times, want 1 to %d", name, n, most)
 	}
 }

@@ -44,9 +44,8 @@ func BenchmarkFloor(b *testing.B) {
 				child, done := testkit.StartChild(b, floorChild, dir)
 				must.Do(b, <-done)
 				cpu += child.ProcessState.UserTime() + child.ProcessState.SystemTime()
-				if n, want := web.Served()-before, int64(m.TotalPages()+hosts); n != want {
-					b.Fatalf("%d requests, want %d", n, want)
-				}
+				n, want := web.Served()-before, int64(m.TotalPages()+hosts)
+				must.True(b, n == want, "%d requests, want %d", n, want)
 			}
 			b.ReportMetric(float64(cpu.Microseconds())/float64(m.TotalPages()*b.N), "cpu-µs/page")
 		})

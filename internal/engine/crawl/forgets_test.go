@@ -54,9 +54,8 @@ func TestPlanForgets(t *testing.T) {
 				must.Do(t, e.Control(ctx, "a.test", frontier.Command{Kind: frontier.CommandPause}))
 				again := sweep.Selection{Host: "a.test", States: storage.In(storage.Fetched)}
 				again.Before = time.Now().Add(time.Hour)
-				if p, err := e.Retry(ctx, again, noProgress); err != nil || p.Back != pages+1 {
-					t.Fatalf("%+v, %v", p, err)
-				}
+				p, err := e.Retry(ctx, again, noProgress)
+				must.True(t, err == nil && p.Back == pages+1, "%+v, %v", p, err)
 				must.Do(t, leave(e, parse(t, web.URL("a.test", "/"))))
 				testkit.Until(t, "none of them waits", func() bool { return e.Counters().Of(storage.Retrying) == 0 })
 				stop()

@@ -298,10 +298,9 @@ func TestStopWithLittleRoom(t *testing.T) {
 			for e.Status().State != "stalled" {
 				time.Sleep(time.Millisecond)
 			}
-			if reason := e.Status().Reason; !strings.Contains(reason, "storage.min_free") ||
-				!strings.Contains(reason, o.DataDir) {
-				t.Errorf("the reason is %q", reason)
-			}
+			reason := e.Status().Reason
+			assert.True(t, strings.Contains(reason, "storage.min_free") && strings.Contains(reason, o.DataDir),
+				"the reason is %q", reason)
 			cancel()
 		}()
 		if sum, err := e.Run(ctx, seeds); err != nil || !sum.Stopped() {

@@ -285,9 +285,8 @@ func checkStates(t testing.TB, o Options, want map[string]storage.State) {
 		got[u.Host()+u.RequestURI()] = outcome.State
 	}
 	for key, state := range want {
-		if s, known := got[key]; !known || s != state {
-			t.Errorf("%s is %s (known: %t), want %s", key, s, known, state)
-		}
+		s, known := got[key]
+		assert.True(t, known && s == state, "%s is %s (known: %t), want %s", key, s, known, state)
 		delete(got, key)
 	}
 	assert.AtMost(t, len(got), 0, "not", got)

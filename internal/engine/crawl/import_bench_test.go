@@ -149,9 +149,7 @@ func measureImport(b *testing.B, i Import, path string) time.Duration {
 			err = i.Commit(context.Background())
 		}
 	}
-	if err != io.EOF {
-		b.Fatal(err)
-	}
+	must.True(b, err == io.EOF, "%v", err)
 	must.Do(b, i.Commit(context.Background()))
 	took, urls := time.Since(started), float64(i.Sum().Added)
 	b.ReportMetric(urls/took.Seconds(), "urls/s")

@@ -29,12 +29,10 @@ func smallRoom(t *testing.T, dir string) *hostsort.Workspace {
 	pool := must.Get(spool.Open(spool.Options{Dir: t.TempDir(), Above: spool.HeadBytes}))(t)
 	small := hostsort.NewWorkspace(pool, hostsort.Options{Memory: 192 << 10, Disk: 1 << 20})
 	t.Cleanup(func() {
-		if memory, disk := small.Held(); memory != 0 || disk != 0 {
-			t.Errorf("%d bytes of memory and %d of disk space are held", memory, disk)
-		}
-		if left, err := os.ReadDir(filepath.Join(dir, "spool")); err != nil || len(left) > 0 {
-			t.Errorf("files are left: %v, %v", left, err)
-		}
+		memory, disk := small.Held()
+		assert.True(t, memory == 0 && disk == 0, "%d bytes of memory and %d of disk space are held", memory, disk)
+		left, err := os.ReadDir(filepath.Join(dir, "spool"))
+		assert.True(t, err == nil && len(left) <= 0, "files are left: %v, %v", left, err)
 	})
 	return small
 }
@@ -141,9 +139,7 @@ func TestHeavyImportLikeAMap(t *testing.T) {
 		must.True(t, (!keeps || len(results) == len(list)) && (keeps || len(results) == 0),
 			"round %d: %d results of %d lines", round, len(results), len(list))
 		for n := range results {
-			if results[n] != wanted[n] {
-				t.Fatalf("round %d: line %d is %s, want %s", round, n, results[n], wanted[n])
-			}
+			must.True(t, results[n] == wanted[n], "round %d: line %d is %s, want %s", round, n, results[n], wanted[n])
 		}
 	}
 	must.Do(t, i.Close())
@@ -156,9 +152,8 @@ func checkImported(t *testing.T, dir string, model importModel) {
 	s := must.Get(storage.Open(dir, storage.Options{ReadOnly: true}))(t)
 	defer s.Close()
 	for u := range model {
-		if _, _, err := s.Lookup(mustParse(u)); err != nil {
-			t.Fatalf("%s: %v", u, err)
-		}
+		_, _, err := s.Lookup(mustParse(u))
+		must.True(t, err == nil, "%s: %v", u, err)
 	}
 	assert.Equal(t, s.Counters().URLs, uint64(len(model)), "URLs in the store", len(model))
 	assert.NoError(t, s.Check(t.Context(), func(f storage.Finding) { t.Error(f.Text) }))
@@ -206,9 +201,8 @@ func TestImportsAtOnce(t *testing.T) {
 			defer mu.Unlock()
 			all = all.Plus(i.Sum())
 			for n, r := range results {
-				if (r == InsertOutside) != isOutside(&list[n]) {
-					t.Errorf("%s at depth %d is %s", list[n].URL, list[n].Depth, r)
-				}
+				assert.True(t, (r == InsertOutside) == isOutside(&list[n]), "%s at depth %d is %s", list[n].URL,
+					list[n].Depth, r)
 				if r == InsertAdded {
 					added[list[n].URL.String()]++
 				}
@@ -331,9 +325,8 @@ func TestHeavyKillImport(t *testing.T) {
 		must.True(t, urls >= uint64(reported), "%d URLs are in the store, %d were reported", urls, reported)
 		if ended == nil {
 			assert.Equal(t, urls, importedURLs, "URLs are in the store")
-			if left, err := filepath.Glob(filepath.Join(dir, "data", "spool", "*")); err != nil || len(left) > 0 {
-				t.Errorf("files are left: %v, %v", left, err)
-			}
+			left, err := filepath.Glob(filepath.Join(dir, "data", "spool", "*"))
+			assert.True(t, err == nil && len(left) <= 0, "files are left: %v, %v", left, err)
 			return
 		}
 	}

@@ -161,9 +161,8 @@ func TestJournalAndOutput(t *testing.T) {
 			assert.Equal(t, len(pagesOf(web, host)), 31, "pages of", host, "were requested")
 		}
 		checkOutput(t, o)
-		if rebuilt, there := j.rebuilt(t, o.DataDir); rebuilt != there {
-			t.Errorf("the log makes\n%s\nthe database has\n%s", rebuilt, there)
-		}
+		rebuilt, there := j.rebuilt(t, o.DataDir)
+		assert.True(t, rebuilt == there, "the log makes\n%s\nthe database has\n%s", rebuilt, there)
 	})
 }
 

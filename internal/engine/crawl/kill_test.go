@@ -53,9 +53,8 @@ func TestKillBeforeRules(t *testing.T) {
 	must.Do(t, <-done)
 	log := web.Requests()
 	checkPolite(t, log[1:], time.Second)
-	if gap := log[1].Start.Sub(killed); gap < 10*time.Second {
-		t.Errorf("%v after the kill the host got a request for %s", gap, log[1].Path)
-	}
+	gap := log[1].Start.Sub(killed)
+	assert.True(t, gap >= 10*time.Second, "%v after the kill the host got a request for %s", gap, log[1].Path)
 	checkOutput(t, o)
 }
 
@@ -81,9 +80,8 @@ func (c chaos) run(t *testing.T) {
 		for served := web.Served(); ; {
 			select {
 			case err := <-done:
-				if over = true; err != nil {
-					t.Fatalf("the crawler failed: %v", err)
-				}
+				over = true
+				must.True(t, err == nil, "the crawler failed: %v", err)
 			case <-time.After(life):
 				if n := web.Served(); len(killed) == c.kills && n > served { // a slow machine is no fault
 					served = n

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/politeness"
@@ -36,9 +37,7 @@ func BenchmarkLateness(b *testing.B) {
 				late = append(late, lateness(b, web, m, c.delay)...)
 			}
 			slices.Sort(late)
-			if late[0] < 0 {
-				b.Errorf("a request came %v early", -late[0])
-			}
+			assert.True(b, late[0] >= 0, "a request came %v early", -late[0])
 			for _, p := range []int{50, 99, 100} {
 				b.ReportMetric(float64(late[(len(late)-1)*p/100].Microseconds())/1000, fmt.Sprintf("p%d-ms", p))
 			}

@@ -102,9 +102,8 @@ func TestLeaveOutInFlight(t *testing.T) {
 		e, stop := daemon(t, o, web.URL("a.test", "/"))
 		testkit.Until(t, "the request is in flight", func() bool { return len(web.Requests().Path("/")) > 0 })
 		s := sweep.Selection{Drop: true, URLs: []string{web.URL("a.test", "/")}}
-		if done, err := e.Retry(context.Background(), s, noProgress); err != nil || done.Dropped != 1 {
-			t.Errorf("%+v, %v", done, err)
-		}
+		done, err := e.Retry(context.Background(), s, noProgress)
+		assert.True(t, err == nil && done.Dropped == 1, "%+v, %v", done, err)
 		close(answer)
 		testkit.Until(t, "the request has ended", func() bool { return e.Status().InFlight == 0 })
 		time.Sleep(10 * time.Minute) // of virtual time
@@ -131,15 +130,13 @@ func TestLeaveOutRecrawls(t *testing.T) {
 				testkit.Until(t, "all is fetched", func() bool { return e.Status().URLs["fetched"] == 20 })
 				s := sweep.Selection{Drop: true, States: storage.In(storage.Fetched), Contains: "/bad/"}
 				if running {
-					if p, err := e.Retry(context.Background(), s, noProgress); err != nil || p.Dropped != 10 {
-						t.Errorf("%+v, %v", p, err)
-					}
+					p, err := e.Retry(context.Background(), s, noProgress)
+					assert.True(t, err == nil && p.Dropped == 10, "%+v, %v", p, err)
 				} else {
 					stop()
 					r := must.Get(OpenRetrier(o, nil))(t)
-					if p, err := r.Retry(context.Background(), s, noProgress); err != nil || p.Dropped != 10 {
-						t.Errorf("%+v, %v", p, err)
-					}
+					p, err := r.Retry(context.Background(), s, noProgress)
+					assert.True(t, err == nil && p.Dropped == 10, "%+v, %v", p, err)
 					must.Do(t, r.Close())
 					_, stop = daemon(t, o)
 				}

@@ -31,13 +31,11 @@ func TestSettingsOfferAgain(t *testing.T) {
 		sum := crawl(t, o, web.URL("a.test", "/"))
 		must.True(t, sum.Status.URLs["failed"] == 1 && len(web.Requests()) == 0, "URLs: %v, %d requests",
 			sum.Status.URLs, len(web.Requests()))
-		if sum = crawl(t, o, web.URL("a.test", "/")); len(web.Requests()) > 0 || sum.Fresh {
-			t.Fatalf("with the same settings: %+v", sum)
-		}
+		sum = crawl(t, o, web.URL("a.test", "/"))
+		must.True(t, len(web.Requests()) <= 0 && !sum.Fresh, "with the same settings: %+v", sum)
 		o.Fetch.AllowPrivate = true
-		if sum = crawl(t, o, web.URL("a.test", "/")); sum.Status.URLs["fetched"] != 6 {
-			t.Fatalf("URLs: %v", sum.Status.URLs)
-		}
+		sum = crawl(t, o, web.URL("a.test", "/"))
+		must.True(t, sum.Status.URLs["fetched"] == 6, "URLs: %v", sum.Status.URLs)
 		crawl(t, o, web.URL("a.test", "/"))
 		o.Fetch.AllowPrivate = false
 		crawl(t, o, web.URL("a.test", "/"))
@@ -58,10 +56,9 @@ func TestSettingsForgiveRobots(t *testing.T) {
 		o := testOptions(t, web)
 		o.Fetch.Ports = []uint16{1}
 		o.GiveUpAfter = time.Second
-		if sum := crawl(t, o, web.URL("a.test", "/")); !sum.Seeds.Failed ||
-			sum.Seeds.First[0].Reason != "robots.txt, blocked address" || len(web.Requests()) > 0 {
-			t.Fatalf("%+v", sum.Seeds)
-		}
+		sum := crawl(t, o, web.URL("a.test", "/"))
+		must.True(t, sum.Seeds.Failed && sum.Seeds.First[0].Reason == "robots.txt, blocked address" &&
+			len(web.Requests()) <= 0, "%+v", sum.Seeds)
 		if crawl(t, o, web.URL("a.test", "/")); len(web.Requests()) > 0 {
 			t.Fatal("the same settings reach it")
 		}
@@ -83,10 +80,8 @@ func TestScopeOffersAgainLive(t *testing.T) {
 		ctx, narrow := t.Context(), e.o.Live()
 		narrow.Exclude = patternList("/out/")
 		must.Do(t, e.Pause(ctx))
-		if sum, err := e.Add(ctx, additions(t, web.URL("a.test", "/out/1"), web.URL("a.test", "/out/2"))); err != nil ||
-			sum.Added != 2 {
-			t.Fatal(sum, err)
-		}
+		sum, err := e.Add(ctx, additions(t, web.URL("a.test", "/out/1"), web.URL("a.test", "/out/2")))
+		must.True(t, err == nil && sum.Added == 2, "%v %v", sum, err)
 		must.Do(t, errors.Join(e.Change(ctx, narrow), e.Resume(ctx)))
 		testkit.Until(t, "they are excluded", func() bool { return e.store.Counters().Of(storage.Excluded) == 2 })
 		must.Do(t, e.Change(ctx, e.o.Live()))

@@ -37,9 +37,8 @@ func TestExtracted(t *testing.T) {
 		for path, want := range map[string]string{"/": "", "/deep": "flat", "/found": "", "/links": "part",
 			"/list": "part",
 			"/more": "part"} {
-			if got := lines[web.URL("a.test", path)]; len(got) != 1 || got[0].Extracted != want {
-				t.Errorf("%s: %+v, want extracted %q", path, got, want)
-			}
+			got := lines[web.URL("a.test", path)]
+			assert.True(t, len(got) == 1 && got[0].Extracted == want, "%s: %+v, want extracted %q", path, got, want)
 		}
 	})
 }

@@ -116,9 +116,8 @@ func TestChangeOfWorkers(t *testing.T) {
 		r := start(t, o, web, seeds...)
 		defer r.end()
 		r.until("requests", func() bool { return len(web.Requests()) > 8 })
-		if n := r.parallel(time.Time{}); n > 1 {
-			t.Fatalf("%d requests at a time by one worker", n)
-		}
+		n := r.parallel(time.Time{})
+		must.True(t, n <= 1, "%d requests at a time by one worker", n)
 		l := o.Live()
 		for _, workers := range []int{6, 2, 5} {
 			l.Workers = workers
@@ -132,9 +131,8 @@ func TestChangeOfWorkers(t *testing.T) {
 			r.until("requests side by side", func() bool { return r.parallel(changed) > workers/2 })
 			before := len(r.web.Requests())
 			r.until("more of them", func() bool { return len(r.web.Requests()) > before+5*workers })
-			if n := r.parallel(changed); n > workers {
-				t.Fatalf("%d requests at a time by %d workers", n, workers)
-			}
+			n := r.parallel(changed)
+			must.True(t, n <= workers, "%d requests at a time by %d workers", n, workers)
 		}
 	})
 }
@@ -173,10 +171,8 @@ func TestChangesThatMakeNoSense(t *testing.T) {
 		r.until("requests", func() bool { return r.pages("a.test") > 1 })
 		bad := o.Live()
 		bad.Workers, bad.Politeness.Delay = -1, -1
-		if err := r.Change(t.Context(), bad); !errors.Is(err, politeness.ErrOption) ||
-			!strings.Contains(err.Error(), "Workers") {
-			t.Errorf("%v", err)
-		}
+		err := r.Change(t.Context(), bad)
+		assert.True(t, errors.Is(err, politeness.ErrOption) && strings.Contains(err.Error(), "Workers"), "%v", err)
 		assert.Equal(t, r.live.Load().Workers, o.Workers, "half of it took effect")
 	})
 }

@@ -42,9 +42,8 @@ func TestMailbox(t *testing.T) {
 				t.Fatalf("%s: answered before the commit: %v", name, err)
 			default:
 			}
-			if _, b := d.nextBatch(); b == nil || len(b.waiting) != 1 {
-				t.Errorf("%s: the batch is %+v", name, b)
-			}
+			_, b := d.nextBatch()
+			assert.True(t, b != nil && len(b.waiting) == 1, "%s: the batch is %+v", name, b)
 			d.pending.answer(outcome)
 		}
 		if err := <-answer; !errors.Is(err, test.want) || test.want == nil && err != nil {

@@ -53,9 +53,8 @@ func TestRetryAfterForms(t *testing.T) {
 								g.Before.Path, g.After.Path)
 						}
 					}
-					if n := len(web.Requests().Path("/aa")); !held || n != 2 {
-						t.Errorf("/aa was requested %d times", n)
-					}
+					n := len(web.Requests().Path("/aa"))
+					assert.True(t, held && n == 2, "/aa was requested %d times", n)
 					checkPolite(t, web.Requests(), o.Frontier.Politeness.Delay)
 					checkLogged(t, o.DataDir, web.Requests())
 				})
@@ -75,9 +74,8 @@ func stopAfter(t *testing.T, o Options, happened <-chan struct{}, seeds ...strin
 		<-happened
 		cancel()
 	}()
-	if _, err := e.Run(ctx, list); err != nil {
-		t.Error(err)
-	}
+	_, err := e.Run(ctx, list)
+	assert.True(t, err == nil, "%v", err)
 	assert.NoError(t, e.Close())
 }
 

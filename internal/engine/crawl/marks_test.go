@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/memnet"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
@@ -25,9 +26,8 @@ func TestGoldenQueueMarks(t *testing.T) {
 		s := must.Get(storage.Open(r.o.DataDir, storage.Options{ReadOnly: true}))(t)
 		defer s.Close()
 		for name, want := range map[string]string{"limit/2": "12345", "delay": "1500000000", "inactive": "1"} {
-			if got, err := s.Mark(name); err != nil || string(got) != want {
-				t.Errorf("mark %s is %q, %v, want %q", name, got, err, want)
-			}
+			got, err := s.Mark(name)
+			assert.True(t, err == nil && string(got) == want, "mark %s is %q, %v, want %q", name, got, err, want)
 		}
 	})
 }

@@ -129,9 +129,8 @@ func TestHeavyMaxRateIsFair(t *testing.T) {
 		want := int(lasts.Seconds() * o.MaxRate / (2 * each))
 		for _, s := range sites {
 			// requests of 8 s are part of a turn
-			if n := len(web.Requests().Host(s.Host)); n < want*3/4 || n > want*5/4 {
-				t.Errorf("%s: %d requests, want %d", s.Host, n, want)
-			}
+			n := len(web.Requests().Host(s.Host))
+			assert.True(t, n >= want*3/4 && n <= want*5/4, "%s: %d requests, want %d", s.Host, n, want)
 		}
 	})
 }
@@ -178,9 +177,8 @@ func TestChangeOfMaxRate(t *testing.T) {
 			}
 			assert.AtMost(t, len(web.Requests())-before, 0, "requests for 20 changes")
 			l.MaxRate = -1
-			if err := e.Change(t.Context(), l); err == nil || !strings.Contains(err.Error(), "MaxRate is -1") {
-				t.Errorf("a rate below 0: %v", err)
-			}
+			err := e.Change(t.Context(), l)
+			assert.True(t, err != nil && strings.Contains(err.Error(), "MaxRate is -1"), "a rate below 0: %v", err)
 		})
 	})
 }
@@ -230,10 +228,9 @@ func TestBandwidthOfCrawl(t *testing.T) {
 		for _, q := range web.Requests() {
 			last[q.Host] = max(last[q.Host], q.End.Sub(begin))
 		}
-		if least, most := (pages*48-64)*time.Second, pages*52*time.Second; last["a.test"] < least ||
-			last["a.test"] > most {
-			t.Errorf("a.test was done after %v, want %v to %v", last["a.test"], least, most)
-		}
+		least, most := (pages*48-64)*time.Second, pages*52*time.Second
+		assert.True(t, last["a.test"] >= least && last["a.test"] <= most, "a.test was done after %v, want %v to %v",
+			last["a.test"], least, most)
 		if least, most := 18*time.Second, 24*time.Second; last["b.test"] < least || last["b.test"] > most {
 			t.Errorf("b.test was done after %v, want %v to %v", last["b.test"], least, most)
 		}
@@ -263,9 +260,8 @@ func TestChangeOfBandwidth(t *testing.T) {
 			must.Do(t, e.Change(t.Context(), l))
 			time.Sleep(30 * time.Second)
 			after := e.Status().Limits
-			if n := after.Received - before; n < 290<<10 || n > 310<<10 {
-				t.Errorf("%d bytes in 30 s at 10 KiB/s", n)
-			}
+			n := after.Received - before
+			assert.True(t, n >= 290<<10 && n <= 310<<10, "%d bytes in 30 s at 10 KiB/s", n)
 			assert.True(t, after.HostBandwidth == 0 && after.Bandwidth == 10<<10, "the status says %+v", after)
 			if err := e.Change(t.Context(), o.With(l).Live()); err != nil { // the same again
 				t.Fatal(err)

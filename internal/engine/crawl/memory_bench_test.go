@@ -81,9 +81,8 @@ func measureAlone(b *testing.B, web benchWeb, format string) {
 		tick.Stop()
 		cpu += child.ProcessState.UserTime() + child.ProcessState.SystemTime()
 		conns += web.Connections() - connsBefore
-		if pages := web.Served() - before; pages < int64(web.pages) {
-			b.Fatalf("%d pages, want %d", pages, web.pages)
-		}
+		pages := web.Served() - before
+		must.True(b, pages >= int64(web.pages), "%d pages, want %d", pages, web.pages)
 	}
 	b.ReportMetric(float64(most)/(1<<20), "anonymous-MiB")
 	b.ReportMetric(float64(cpu.Microseconds())/float64(web.pages*b.N), "cpu-µs/page")

@@ -61,9 +61,8 @@ func TestDeadNames(t *testing.T) {
 	t.Parallel()
 	const dead, live, lasts = 150, 5, 60 * time.Second
 	log, began := crawlBesideDeadNames(t, dead, live, lasts)
-	if n := len(log.Hosts()); n != live {
-		t.Fatalf("%d hosts were found, want %d", n, live)
-	}
+	n := len(log.Hosts())
+	must.True(t, n == live, "%d hosts were found, want %d", n, live)
 	// Two seconds for each 56 names, , which one in eight is of a name that has failed.
 	const sweep = 2 * time.Second * (dead/49 + 1)
 	for _, host := range log.Hosts() {

@@ -66,8 +66,7 @@ func TestObserver(t *testing.T) {
 		if p := s.Status.Pace; p.Violations != 0 || p.Gaps != uint64(len(served)-2) {
 			t.Errorf("pace %+v of %d requests to two hosts", p, len(served))
 		}
-		if n := s.Status.Statuses; n["410"] != 1 || n["200"] != uint64(len(served)-1) {
-			t.Errorf("answers by status: %v", n)
-		}
+		n := s.Status.Statuses
+		assert.True(t, n["410"] == 1 && n["200"] == uint64(len(served)-1), "answers by status: %v", n)
 	})
 }

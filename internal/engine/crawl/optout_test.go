@@ -72,9 +72,8 @@ func TestOptOut(t *testing.T) {
 				o.ExitWhenDone = true
 				crawl(t, o, web.URL("a.x.test", "/"), web.URL("b.test", "/"))
 				assert.AtMost(t, r.pages("a.x.test")+r.robots("a.x.test"), before+1, "requests after the opt-out")
-				if excluded, waiting := excludedBy(t, o.DataDir, "a.x.test"); excluded < 10 || waiting > 0 {
-					t.Errorf("%d URLs are excluded, %d wait", excluded, waiting)
-				}
+				excluded, waiting := excludedBy(t, o.DataDir, "a.x.test")
+				assert.True(t, excluded >= 10 && waiting <= 0, "%d URLs are excluded, %d wait", excluded, waiting)
 				removeOptOut(t, o, e)
 				crawl(t, o, web.URL("a.x.test", "/"), web.URL("b.test", "/"))
 				assert.AtLeast(t, r.pages("a.x.test"), 21, "pages were fetched when the opt-out was removed")
@@ -109,9 +108,8 @@ func TestOptOutOfSettings(t *testing.T) {
 			t.Errorf("%d requests: %v", n, web.Requests())
 		}
 		assert.Equal(t, sum.Status.OptOuts, 1, "opt-outs in force")
-		if _, known := stored(t, o.DataDir)[web.URL("a.test", "/")]; known {
-			t.Error("a seed that opted out was added")
-		}
+		_, known := stored(t, o.DataDir)[web.URL("a.test", "/")]
+		assert.True(t, !known, "a seed that opted out was added")
 
 		o.OptOuts, o.ExitWhenDone = nil, false
 		o.Frontier.Politeness.Delay = 300 * time.Millisecond
@@ -153,19 +151,16 @@ func TestOptOutThatEnds(t *testing.T) {
 		log := web.Requests()
 		assert.AtMost(t, len(log.Host("a.test"))+len(log.Host("never.test")), 0, "requests to what opted out")
 		outcomes := stored(t, o.DataDir)
-		if got := outcomes[web.URL("a.test", "/p")]; got.State != storage.Excluded ||
-			got.Reason != storage.ReasonOptOut {
-			t.Errorf("a link to what opted out for a time is %+v", got)
-		}
-		if _, known := outcomes[web.URL("never.test", "/p")]; known {
-			t.Error("a link to what opted out for good is kept")
-		}
+		got := outcomes[web.URL("a.test", "/p")]
+		assert.True(t, got.State == storage.Excluded && got.Reason == storage.ReasonOptOut,
+			"a link to what opted out for a time is %+v", got)
+		_, known := outcomes[web.URL("never.test", "/p")]
+		assert.True(t, !known, "a link to what opted out for good is kept")
 		time.Sleep(3 * time.Hour)
 		crawl(t, o, web.URL("b.test", "/"))
 		log = web.Requests()
-		if n, again := len(log.Host("a.test").Path("/p")), len(log.Host("b.test").Path("/")); n != 1 || again != 1 {
-			t.Errorf("after its end %d requests for the link, and %d for its page", n, again)
-		}
+		n, again := len(log.Host("a.test").Path("/p")), len(log.Host("b.test").Path("/"))
+		assert.True(t, n == 1 && again == 1, "after its end %d requests for the link, and %d for its page", n, again)
 	})
 }
 
@@ -189,10 +184,9 @@ func TestOptOutMark(t *testing.T) {
 			`{"scope":"prefix","value":"https://example.org/diary/","at":"2026-11-20T12:00:00Z"}`},
 	} {
 		e := must.Get(optout.New(test.entry))(t)
-		if name, value := marks.OptOut(e.Scope, e.Value), string(optouts.Encode(e)); name != test.name ||
-			value != test.value {
-			t.Errorf("%s: %s\nwant %s: %s", name, value, test.name, test.value)
-		}
+		name, value := marks.OptOut(e.Scope, e.Value), string(optouts.Encode(e))
+		assert.True(t, name == test.name && value == test.value, "%s: %s\nwant %s: %s", name, value, test.name,
+			test.value)
 		read, err := optouts.Commanded(markMap{test.name: []byte(test.value)})
 		assert.True(t, err == nil && len(read) == 1 && read[test.name] == e, "%s is read as %+v, %v", test.value, read,
 			err)
@@ -221,9 +215,8 @@ func TestOptOutSurvivesKill(t *testing.T) {
 	testkit.Until(t, "what has to come", func() bool { return len(web.Requests().Host("out.test").Pages()) >= 10 })
 	must.Do(t, os.WriteFile(tell, nil, 0o644))
 	testkit.Until(t, "what has to come", func() bool { return !exists(tell) || len(done) > 0 })
-	if err := child.Process.Kill(); err != nil && len(done) == 0 {
-		t.Fatal(err)
-	}
+	err := child.Process.Kill()
+	must.True(t, err == nil || len(done) != 0, "%v", err)
 	<-done
 	answered(t, web)
 	before := len(web.Requests().Host("out.test"))
@@ -231,7 +224,6 @@ func TestOptOutSurvivesKill(t *testing.T) {
 	must.Do(t, <-done)
 	assert.Equal(t, len(web.Requests().Host("out.test")), before, "requests after the kill")
 	assert.AtLeast(t, len(web.Requests().Host("good.test").Pages()), 101, "pages of the neighbour")
-	if excluded, waiting := excludedBy(t, o.DataDir, "out.test"); excluded == 0 || waiting > 0 {
-		t.Errorf("%d URLs are excluded, and %d wait", excluded, waiting)
-	}
+	excluded, waiting := excludedBy(t, o.DataDir, "out.test")
+	assert.True(t, excluded != 0 && waiting <= 0, "%d URLs are excluded, and %d wait", excluded, waiting)
 }

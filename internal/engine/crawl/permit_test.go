@@ -105,9 +105,8 @@ func TestPermits(t *testing.T) {
 		permits.end()
 		served := web.Served()
 		time.Sleep(time.Second)
-		if _, out := permits.counts(); out != 0 {
-			t.Errorf("%d requests are in flight a second after their permit ended", out)
-		}
+		_, out := permits.counts()
+		assert.True(t, out == 0, "%d requests are in flight a second after their permit ended", out)
 		time.Sleep(time.Hour)
 		if refused, out := permits.counts(); web.Served() != served || out != 0 || refused > o.Workers {
 			t.Errorf("%d requests without a permit, %d are out, and %d were tried", web.Served()-served, out, refused)

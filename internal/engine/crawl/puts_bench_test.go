@@ -11,6 +11,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/remote"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
@@ -155,9 +156,8 @@ func BenchmarkRestartQueues(b *testing.B) {
 	b.ResetTimer()
 	for range b.N {
 		r.remoteRun = startRemote(b, r.o)
-		if leases := r.lease(remote.Request{Fetcher: "x", N: 1, Wait: time.Minute}); len(leases) != 1 {
-			b.Errorf("%d leases", len(leases))
-		}
+		leases := r.lease(remote.Request{Fetcher: "x", N: 1, Wait: time.Minute})
+		assert.True(b, len(leases) == 1, "%d leases", len(leases))
 		b.StopTimer()
 		r.end()
 		b.StartTimer()

@@ -328,9 +328,8 @@ func TestPutTogether(t *testing.T) {
 				for i := range 10 {
 					urls := []string{fmt.Sprintf("http://h%d.test/%d", n, i), fmt.Sprintf("http://h%d.test/%d", n, i),
 						"http://all.test/"}
-					if got := r.discover(urls...); got[0] != PutAccepted || got[1] != PutKnown {
-						t.Errorf("the results are %v", got)
-					}
+					got := r.discover(urls...)
+					assert.True(t, got[0] == PutAccepted && got[1] == PutKnown, "the results are %v", got)
 				}
 			})
 		}
@@ -397,9 +396,8 @@ func TestSameSecond(t *testing.T) {
 			r.kill()
 			r.expect(take, url)
 			r.kill()
-			if now := time.Now().Unix(); now != second {
-				t.Fatalf("it took %d s", now-second)
-			}
+			now := time.Now().Unix()
+			must.True(t, now == second, "it took %d s", now-second)
 			r.expect(take)
 			r.known(url, time.Now().Add(-time.Hour))
 			r.expect(take, url)

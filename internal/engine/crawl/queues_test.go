@@ -236,10 +236,8 @@ func TestQueueLists(t *testing.T) {
 				got.Due.Equal(want.Due) && len(got.Metadata) == len(want.Metadata), "%s: %+v, %v, want %+v", u, got,
 				err, want)
 		}
-		if got, err := r.URLStatus(t.Context(), parse(t, "http://h002.test/b")); err != nil || got.Completed ||
-			!got.Due.Equal(got.Created) {
-			t.Errorf("a discovery: %+v, %v", got, err)
-		}
+		got, err := r.URLStatus(t.Context(), parse(t, "http://h002.test/b"))
+		assert.True(t, err == nil && !got.Completed && got.Due.Equal(got.Created), "a discovery: %+v, %v", got, err)
 		assert.Fails(r.URLStatus(t.Context(), parse(t, "http://h000.test/c")))(t, inspect.ErrUnknown, "an unknown URL")
 	})
 }
@@ -288,9 +286,8 @@ func TestQueueKeys(t *testing.T) {
 				var got []string
 				for more := true; more; {
 					page, err := r.ListQueues(t.Context(), QueueQuery{Start: len(got), Size: n, IncludeInactive: true})
-					if got = append(got, page...); err != nil {
-						t.Fatal(err)
-					}
+					got = append(got, page...)
+					must.True(t, err == nil, "%v", err)
 					more = len(page) > 0
 				}
 				assert.Slice(t, got, queues, when, "the queues")
@@ -330,9 +327,8 @@ func TestQueueKeys(t *testing.T) {
 		check("after a kill", all, "192.0.2.1", "one.test", "a.test")
 		r.restart()
 		check("after a restart", all, "192.0.2.1", "one.test", "a.test")
-		if s, err := r.URLStatus(t.Context(), parse(t, "http://x.test/")); err != nil || s.Key != "192.0.2.1" {
-			t.Errorf("%+v, %v", s, err)
-		}
+		s, err := r.URLStatus(t.Context(), parse(t, "http://x.test/"))
+		assert.True(t, err == nil && s.Key == "192.0.2.1", "%+v, %v", s, err)
 		put("http://x.test/", "x.test")
 		must.Get(r.Delete(t.Context(), Deletion{Host: "www.one.test"}))(t)
 		check("at last", map[string][]string{"192.0.2.1": nil, "one.test": {"blog.one.test"}},

@@ -64,10 +64,8 @@ func killRecrawls(t *testing.T, kills int) {
 			if was.State != storage.Fetched {
 				continue
 			}
-			if !requested.IsZero() && requested.Before(was.Due) {
-				t.Errorf("kill %d: %s was due at %v and requested %v before that", kill, u, was.Due,
-					was.Due.Sub(requested))
-			}
+			assert.True(t, requested.IsZero() || !requested.Before(was.Due),
+				"kill %d: %s was due at %v and requested %v before that", kill, u, was.Due, was.Due.Sub(requested))
 			switch {
 			case !is.At.Equal(was.At):
 				if recrawled++; requested.IsZero() || is.At.Before(was.Due) {

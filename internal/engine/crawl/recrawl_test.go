@@ -120,10 +120,9 @@ func TestRecrawls(t *testing.T) {
 			}
 		}
 		checkChanges(t, o, wanted)
-		if got := all["/validated"]; got.Status != 304 || got.ETag != `"v"` || got.Digest == 0 || got.Stamp == 0 ||
-			got.Bytes == 0 {
-			t.Errorf("a page that says to be the same: %+v", got)
-		}
+		got := all["/validated"]
+		assert.True(t, got.Status == 304 && got.ETag == `"v"` && got.Digest != 0 && got.Stamp != 0 && got.Bytes != 0,
+			"a page that says to be the same: %+v", got)
 		if got := all["/gone"]; got.State != storage.Failed || got.Status != 404 || got.Attempts < 1 ||
 			!got.Due.After(got.At) || got.Digest == 0 {
 			t.Errorf("a page that is gone: %+v", got)
@@ -314,8 +313,7 @@ func TestNoticeOfCrashedPage(t *testing.T) {
 	for reason, want := range map[storage.Reason]bool{storage.ReasonStatus: true, storage.ReasonCrash: false} {
 		n := storage.Noticed{Host: "a.test", URI: "/", At: time.Now(), Modified: time.Now().Add(-time.Minute)}
 		n.Last = storage.Outcome{State: storage.Failed, Reason: reason, At: n.At.Add(-48 * time.Hour)}
-		if _, _, ok := o.Storage.Notice(n); ok != want {
-			t.Errorf("reason %d: noticed %t, want %t", reason, ok, want)
-		}
+		_, _, ok := o.Storage.Notice(n)
+		assert.True(t, ok == want, "reason %d: noticed %t, want %t", reason, ok, want)
 	}
 }

@@ -260,10 +260,9 @@ func TestLeaseRunsOut(t *testing.T) {
 		none, err := r.Lease(t.Context(), remote.Request{Fetcher: "b", N: 1, Wait: 59 * time.Second})
 		must.True(t, len(none) == 0 && err == nil, "leased %v, %v while the host has a request in flight", none, err)
 		second := r.lease(remote.Request{Fetcher: "b", N: 1})[0]
-		if gap := time.Since(first[0].Deadline); second.URL != first[0].URL || gap < 5*time.Second ||
-			gap > 6*time.Second {
-			t.Errorf("%s was leased %v after the deadline of the first lease", second.URL, gap)
-		}
+		gap := time.Since(first[0].Deadline)
+		assert.True(t, second.URL == first[0].URL && gap >= 5*time.Second && gap <= 6*time.Second,
+			"%s was leased %v after the deadline of the first lease", second.URL, gap)
 		late := remote.Report{Fetcher: "hangs", ID: first[0].ID, Status: 200, HasBody: true}
 		r.report(late, remote.Late)
 		r.report(remote.Report{Fetcher: "hangs", ID: second.ID, Status: 200}, remote.Foreign)
@@ -355,9 +354,8 @@ func TestLeaseEndSurvivesKill(t *testing.T) {
 				_, _ = l.Report(t.Context(), []remote.Report{{Fetcher: "x", ID: first.ID, NotDone: true}})
 				<-l.ended
 				l.stop()
-				if err := l.Close(); !l.killed.Load() {
-					t.Fatal(l.err, err)
-				}
+				err := l.Close()
+				must.True(t, l.killed.Load(), "%v %v", l.err, err)
 				o.DataDir = l.image
 				r := startRemote(t, o)
 				r.report(remote.Report{Fetcher: "x", ID: first.ID, Status: 404}, remote.Unknown)
@@ -403,9 +401,8 @@ func TestLeasesWithoutLookups(t *testing.T) {
 			r.report(report, remote.Accepted)
 		}
 		request.PerHost, request.Host = 5, "no.such.host.test"
-		if leases = r.lease(request); len(leases) != 2 {
-			t.Errorf("%d leases of the host, want the 2 that are left", len(leases))
-		}
+		leases = r.lease(request)
+		assert.True(t, len(leases) == 2, "%d leases of the host, want the 2 that are left", len(leases))
 		for i := range leases {
 			r.report(remote.Report{Fetcher: "x", ID: leases[i].ID, Status: 404}, remote.Accepted)
 		}

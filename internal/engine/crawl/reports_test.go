@@ -89,15 +89,13 @@ func TestDeathsByReports(t *testing.T) {
 		return start
 	}
 	for i := range recovery.FatalDeaths {
-		if s := stored(t, o.DataDir)[u].State; s == storage.Failed {
-			t.Fatalf("it is %s after %d deaths", s, i)
-		}
+		s := stored(t, o.DataDir)[u].State
+		must.True(t, s != storage.Failed, "it is %s after %d deaths", s, i)
 		die(t, o.DataDir, boot.ID(), false, out(remote.NoteLease), out(remote.NoteReport))
 		reopen(t, o)
 	}
-	if got := stored(t, o.DataDir)[u]; got.State != storage.Failed || got.Reason != storage.ReasonCrash {
-		t.Errorf("its outcome is %+v", got)
-	}
+	got := stored(t, o.DataDir)[u]
+	assert.True(t, got.State == storage.Failed && got.Reason == storage.ReasonCrash, "its outcome is %+v", got)
 }
 
 // TestDeathsDuringLeases: a page that is only leased at a death had no part in it.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/amble-crawler/amble/internal/modules/warc/warcfiles"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
@@ -32,9 +33,8 @@ func BenchmarkRequisites(b *testing.B) {
 				if fetch {
 					requests += m.hosts * (3 + m.pages*images)
 				}
-				if got := int(served.Served() - before); got != requests {
-					b.Errorf("%d requests, want %d", got, requests)
-				}
+				got := int(served.Served() - before)
+				assert.True(b, got == requests, "%d requests, want %d", got, requests)
 				return n
 			}
 		}

@@ -150,9 +150,8 @@ func TestRequisitesBound(t *testing.T) {
 		o.Requisites.PerPage = 20
 		crawl(t, o, web.URL("a.test", "/"))
 		got := requestPaths(web, "a.test")
-		if n := len(got) - 2; n > 20 || n < 15 {
-			t.Errorf("%d requisites were requested, want at most 20: %v", n, got)
-		}
+		n := len(got) - 2
+		assert.True(t, n <= 20 && n >= 15, "%d requisites were requested, want at most 20: %v", n, got)
 	})
 }
 
@@ -206,8 +205,7 @@ func TestRequisitesPrivate(t *testing.T) {
 	crawl(t, o, web.URL("a.test", "/"))
 	assert.AtMost(t, len(web.Requests().Host("b.test")), 0, "a private address was fetched from")
 	for _, u := range []string{"http://127.9.9.9/admin.png", web.URL("b.test", "/i.png"), "http://[::1]/x.css"} {
-		if got := stored(t, o.DataDir)[u]; got.State == storage.Fetched || got.Status != 0 {
-			t.Errorf("%s: %+v", u, got)
-		}
+		got := stored(t, o.DataDir)[u]
+		assert.True(t, got.State != storage.Fetched && got.Status == 0, "%s: %+v", u, got)
 	}
 }

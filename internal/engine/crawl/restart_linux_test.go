@@ -72,9 +72,8 @@ func benchHosts(b *testing.B, size int) int {
 		return size / 100
 	}
 	hosts, err := strconv.Atoi(text)
-	if err != nil || hosts < 1 || hosts > size {
-		b.Fatalf("BENCH_HOSTS=%s: want a number of hosts, at most one for each of the %d URLs", text, size)
-	}
+	must.True(b, err == nil && hosts >= 1 && hosts <= size,
+		"BENCH_HOSTS=%s: want a number of hosts, at most one for each of the %d URLs", text, size)
 	return hosts
 }
 
@@ -107,9 +106,8 @@ func crawlAndKill(b *testing.B, dir string, web *testweb.Web, look func(pid int)
 		look(child.Process.Pid)
 	}
 	must.Do(b, child.Process.Kill())
-	if err := <-done; err == nil {
-		b.Fatal("the child ended before it was killed")
-	}
+	err := <-done
+	must.True(b, err != nil, "the child ended before it was killed")
 	for _, q := range web.Requests() {
 		if q.Start.After(start) {
 			return q.Start.Sub(start)

@@ -37,13 +37,10 @@ func BenchmarkRestore(b *testing.B) {
 				began, cpu := time.Now(), cpuTime(b)
 				f, _, err := e.newFrontier(b.Context(), scope.scope)
 				took, used = took+time.Since(began), used+cpuTime(b)-cpu
-				if err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, err)
 				held = heapInUse() - before
-				if all, _ := f.HostsWithURLs(); all != hosts {
-					b.Fatalf("%d hosts", all)
-				}
+				all, _ := f.HostsWithURLs()
+				must.True(b, all == hosts, "%d hosts", all)
 			}
 			n := float64(b.N * hosts)
 			b.ReportMetric(float64(took.Nanoseconds())/n, "ns/host")

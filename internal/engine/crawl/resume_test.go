@@ -57,9 +57,8 @@ func TestFinishedCrawl(t *testing.T) {
 		seeds := []string{web.URL("a.test", "/"), web.URL("b.test", "/")}
 		assert.True(t, crawl(t, o, seeds...).Fresh, "the first run says that it did nothing")
 		before := web.Served()
-		if sum := crawl(t, o, seeds...); sum.Fresh || len(sum.Postponed) > 0 {
-			t.Errorf("the second run says that it did something: %+v", sum)
-		}
+		sum := crawl(t, o, seeds...)
+		assert.True(t, !sum.Fresh && len(sum.Postponed) <= 0, "the second run says that it did something: %+v", sum)
 		assert.Equal(t, web.Served()-before, 0, "the second run made requests")
 		checkOutput(t, o)
 	})

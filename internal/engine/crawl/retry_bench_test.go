@@ -48,9 +48,7 @@ func BenchmarkRetry(b *testing.B) {
 		looked := time.Since(began)
 		began = time.Now()
 		done, err := r.Retry(context.Background(), selection, noProgress)
-		if err != nil || done.Back != counted.Back {
-			b.Fatalf("%+v, %+v, %v", counted, done, err)
-		}
+		must.True(b, err == nil && done.Back == counted.Back, "%+v, %+v, %v", counted, done, err)
 		b.ReportMetric(float64(counted.Inspected)/looked.Seconds(), "looked/s")
 		b.ReportMetric(float64(done.Back)/time.Since(began).Seconds(), "back/s")
 		selection.States = storage.In(storage.Retrying) // the next time

@@ -114,9 +114,7 @@ func TestRetryGoesOn(t *testing.T) {
 			if i >= from {
 				want = 1
 			}
-			if requested[path] != want {
-				t.Fatalf("%s was requested %d times, want %d", path, requested[path], want)
-			}
+			must.True(t, requested[path] == want, "%s was requested %d times, want %d", path, requested[path], want)
 		}
 		checkNoMarks(t, o, sweep.MarkRetry)
 	})
@@ -172,9 +170,8 @@ func TestRetrierDies(t *testing.T) {
 					}
 					requested := pagesOf(web, "a.test")
 					for i := range all {
-						if n := requested[fmt.Sprintf("/%d", i)]; n != want {
-							t.Fatalf("/%d was requested %d times, want %d", i, n, want)
-						}
+						n := requested[fmt.Sprintf("/%d", i)]
+						must.True(t, n == want, "/%d was requested %d times, want %d", i, n, want)
 					}
 					checkNoMarks(t, o, sweep.MarkRetry)
 				})

@@ -303,15 +303,13 @@ func TestHeavyRobotsBomb(t *testing.T) {
 	crawlOnce(t, o, rootSeeds(t, web)...)
 	runtime.ReadMemStats(&after)
 	const most = 16 << 20
-	if n := after.TotalAlloc - before.TotalAlloc; n > most {
-		t.Errorf("the crawl allocated %d MB, want at most %d", n>>20, most>>20)
-	}
+	n := after.TotalAlloc - before.TotalAlloc
+	assert.True(t, n <= most, "the crawl allocated %d MB, want at most %d", n>>20, most>>20)
 	for _, host := range web.Sites() {
 		checkReach(t, web, host, reachesOpen)
-		if got := robotsOutcomes(t, o.DataDir, web.URL(host, "/private/1"))[0]; got.State != storage.Denied ||
-			got.Line != 2 {
-			t.Errorf("%s: the private page is %s by line %d", host, got.State, got.Line)
-		}
+		got := robotsOutcomes(t, o.DataDir, web.URL(host, "/private/1"))[0]
+		assert.True(t, got.State == storage.Denied && got.Line == 2, "%s: the private page is %s by line %d", host,
+			got.State, got.Line)
 	}
 }
 

@@ -227,9 +227,8 @@ func TestRobotsBrokenOff(t *testing.T) {
 			}
 			cancel()
 		}()
-		if _, err := e.Run(ctx, rootSeeds(t, web)); err != nil {
-			t.Error(err)
-		}
+		_, err := e.Run(ctx, rootSeeds(t, web))
+		assert.True(t, err == nil, "%v", err)
 		assert.NoError(t, e.Close())
 		checkReach(t, web, "site.test", reachesNone)
 		crawlOnce(t, o, rootSeeds(t, web)...)

@@ -113,9 +113,8 @@ func TestHeavyMaxSize(t *testing.T) {
 		assert.Is(t, <-ended, storage.ErrNoSpace, "the end of a crawl that cannot write")
 		must.Do(t, e.Close())
 		s := must.Get(storage.Open(o.DataDir, storage.Options{}))(t)
-		if n := s.Counters().URLs; n < uint64(total) || s.Close() != nil {
-			t.Errorf("%d URLs are there, %d were acknowledged", n, total)
-		}
+		n := s.Counters().URLs
+		assert.True(t, n >= uint64(total) && s.Close() == nil, "%d URLs are there, %d were acknowledged", n, total)
 		o.Storage.MaxBytes = 0
 		e, end := daemon(t, o, web.URL("a.test", "/"))
 		testkit.Until(t, "it goes on", func() bool { return web.Served() > served && e.Status().State == "running" })

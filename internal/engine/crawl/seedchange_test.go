@@ -75,9 +75,8 @@ func (m seedModel) isInForce(t *testing.T, e *Engine, urls []string) {
 		u := parse(t, url)
 		_, want := m[url]
 		assert.Equal(t, e.scope.Load().Check(u, seeds.Ref{}) == frontier.InScope, want, url, "is in scope")
-		if _, _, err := e.store.Lookup(u); want && err != nil {
-			t.Errorf("the seed %s: %v", url, err)
-		}
+		_, _, err := e.store.Lookup(u)
+		assert.True(t, !want || err == nil, "the seed %s: %v", url, err)
 	}
 }
 
@@ -173,7 +172,6 @@ func checkChange(t *testing.T, m seedModel, w *SeedWish, unknown bool, got SeedC
 		must.True(t, errors.Is(err, inspect.ErrUnknown), "an unknown seed is removed: %v", err)
 		return
 	}
-	if want := m.change(w); err != nil || got != want {
-		t.Fatalf("%+v: %+v, want %+v: %v", w, got, want, err)
-	}
+	want := m.change(w)
+	must.True(t, err == nil && got == want, "%+v: %+v, want %+v: %v", w, got, want, err)
 }

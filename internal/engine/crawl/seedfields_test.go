@@ -91,9 +91,8 @@ func checkSeedField(t *testing.T, serve func(...testweb.Site) *testweb.Web, fiel
 	slices.Sort(known)
 	assert.Slice(t, known, want, "known")
 	lines := outputLines(t, o.Archive.Dir)
-	if _, has := lines[s.URL.String()]; has == strings.Contains(field, "store=no") {
-		t.Errorf("the output has the seed: %v", has)
-	}
+	_, has := lines[s.URL.String()]
+	assert.True(t, has != strings.Contains(field, "store=no"), "the output has the seed: %v", has)
 	for url, list := range lines {
 		assert.Slice(t, list[0].Tags, s.Tags, url, "has the tags")
 	}
@@ -154,9 +153,8 @@ func TestBareHost(t *testing.T) {
 			"https://old.test/": storage.Failed, "https://dev.test:" + port + "/": storage.Failed,
 			"http://dev.test:" + port + "/": storage.Fetched, "http://dev.test:" + port + "/p": storage.Fetched,
 		} {
-			if got, known := states[url]; !known || got.State != want {
-				t.Errorf("%s is %s, want %s", url, got.State, want)
-			}
+			got, known := states[url]
+			assert.True(t, known && got.State == want, "%s is %s, want %s", url, got.State, want)
 		}
 		for url, list := range outputLines(t, o.Archive.Dir) {
 			assert.Slice(t, list[0].Tags, []string{"old"}, url, "has the tags")

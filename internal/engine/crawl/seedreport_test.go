@@ -133,9 +133,8 @@ func TestCrawlWithoutSeeds(t *testing.T) {
 		e, stop := daemon(t, o)
 		testkit.Until(t, "it waits",
 			func() bool { s := e.Status(); return s.State == "running" && s.Reason == waitsForURLs })
-		if sum, err := e.Add(t.Context(), additions(t, web.URL("a.test", "/"))); err != nil || sum.Added != 1 {
-			t.Fatal(sum, err)
-		}
+		sum, err := e.Add(t.Context(), additions(t, web.URL("a.test", "/")))
+		must.True(t, err == nil && sum.Added == 1, "%v %v", sum, err)
 		testkit.Until(t, "the page is fetched", func() bool { return e.store.Counters().Of(storage.Fetched) == 1 })
 		testkit.Until(t, "it waits again", func() bool { return e.Status().Reason == waitsForURLs })
 		if sum := stop(); sum.Seeds.Failed {
@@ -159,9 +158,8 @@ func TestStallHasABegin(t *testing.T) {
 		assert.True(t, !first.Since.Before(before) && first.Since.After(first.Started),
 			"started %v, full %v, stalled since %v", first.Started, before, first.Since)
 		testkit.Until(t, "it is reported again", func() bool { return e.Status().At.After(first.At) })
-		if s := e.Status(); !s.Since.Equal(first.Since) {
-			t.Errorf("stalled since %v, a moment later since %v", first.Since, s.Since)
-		}
+		s := e.Status()
+		assert.True(t, s.Since.Equal(first.Since), "stalled since %v, a moment later since %v", first.Since, s.Since)
 		d.full.Store(false)
 		testkit.Until(t, "it runs again",
 			func() bool { s := e.Status(); return s.State == "running" && s.Since.After(first.Since) })

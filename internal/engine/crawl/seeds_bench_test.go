@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/output/archive"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
@@ -55,9 +56,7 @@ func BenchmarkChangeSeeds(b *testing.B) {
 			b.ReportMetric(remove.Seconds()*1000, "remove-ms")
 			b.ReportMetric(gap.Seconds()*1000, "remove-gap-ms")
 			cancel()
-			if err := <-ended; err != nil {
-				b.Error(err)
-			}
+			assert.NoError(b, <-ended)
 			must.Do(b, e.Close())
 		}
 	})
@@ -79,9 +78,8 @@ func measured(b *testing.B, e *Engine, change func() (SeedCounts, error)) (took,
 		longest <- most
 	}()
 	started := time.Now()
-	if _, err := change(); err != nil {
-		b.Error(err)
-	}
+	_, err := change()
+	assert.True(b, err == nil, "%v", err)
 	took = time.Since(started)
 	cancel()
 	return took, <-longest

@@ -285,10 +285,9 @@ func TestLargeSitemaps(t *testing.T) {
 				denied++
 			}
 		}
-		if _, behind := all["maps.test/private/behind"]; denied != 6_001 || behind ||
-			all["maps.test/bomb.gz"].Last.State != storage.Fetched {
-			t.Errorf("%d URLs denied, want 6,001; behind the bound: %t", denied, behind)
-		}
+		_, behind := all["maps.test/private/behind"]
+		assert.True(t, denied == 6_001 && !behind && all["maps.test/bomb.gz"].Last.State == storage.Fetched,
+			"%d URLs denied, want 6,001; behind the bound: %t", denied, behind)
 	})
 }
 
@@ -351,10 +350,9 @@ func TestNoFollow(t *testing.T) {
 			lines := outputLines(t, o.Archive.Dir)
 			at := func(path string) line { return lines[web.URL("wishes.test", path)][0] }
 			assert.Equal(t, at("/").Canonical, web.URL("wishes.test", "/canonical"), "canonical")
-			if l := at("/meta"); !slices.Equal(l.Robots, []string{"nofollow", "noai"}) || l.NoIndex ||
-				!slices.Equal(l.Preferences, []string{"robots: noai"}) {
-				t.Errorf("/meta: %+v", l)
-			}
+			l := at("/meta")
+			assert.True(t, slices.Equal(l.Robots, []string{"nofollow", "noai"}) && !l.NoIndex &&
+				slices.Equal(l.Preferences, []string{"robots: noai"}), "/meta: %+v", l)
 			if l := at("/header"); !slices.Equal(l.Robots, []string{"none"}) || !l.NoIndex {
 				t.Errorf("/header: %+v", l)
 			}

@@ -8,6 +8,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // TestSoakKill kills a crawler 20 times at random moments, again and again for ten
@@ -16,9 +18,8 @@ func TestSoakKill(t *testing.T) {
 	length := 10 * time.Minute
 	if text := os.Getenv("AMBLE_SOAK"); text != "" {
 		var err error
-		if length, err = time.ParseDuration(text); err != nil {
-			t.Fatal(err)
-		}
+		length, err = time.ParseDuration(text)
+		must.True(t, err == nil, "%v", err)
 	}
 	end := time.Now().Add(length)
 	for round := 0; time.Now().Before(end) && !t.Failed(); round++ {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/internal/web/extract"
@@ -47,12 +48,9 @@ func TestPagesInFiles(t *testing.T) {
 			"large.test/data": storage.Fetched,
 		})
 		sum := sha256.Sum256(page)
-		if got := stored(t, o.DataDir)[web.URL("large.test", "/page")]; got.Digest != binary.BigEndian.Uint64(sum[:]) ||
-			got.Bytes != uint64(len(page)) {
-			t.Errorf("%+v", got)
-		}
-		if files, err := os.ReadDir(filepath.Join(o.DataDir, "spool")); err != nil || len(files) > 0 {
-			t.Errorf("%v, %v", files, err)
-		}
+		got := stored(t, o.DataDir)[web.URL("large.test", "/page")]
+		assert.True(t, got.Digest == binary.BigEndian.Uint64(sum[:]) && got.Bytes == uint64(len(page)), "%+v", got)
+		files, err := os.ReadDir(filepath.Join(o.DataDir, "spool"))
+		assert.True(t, err == nil && len(files) <= 0, "%v, %v", files, err)
 	})
 }

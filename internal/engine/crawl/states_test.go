@@ -65,10 +65,9 @@ func TestEveryURLEnds(t *testing.T) {
 			web.URL("a.test", "/gone"):    {Reason: storage.ReasonStatus, Status: 410},
 			web.URL("error.test", "/"):    {Reason: storage.ReasonStatus, Status: 500, Attempts: 2},
 		} {
-			if got := all[path]; got.Reason != want.Reason || got.Status != want.Status || got.Line != want.Line ||
-				got.Attempts != want.Attempts {
-				t.Errorf("%s: %+v, want %+v", path, got, want)
-			}
+			got := all[path]
+			assert.True(t, got.Reason == want.Reason && got.Status == want.Status && got.Line == want.Line &&
+				got.Attempts == want.Attempts, "%s: %+v, want %+v", path, got, want)
 		}
 		assert.AtMost(t, len(web.Requests().Host("other.test")), 0, "other.test is out of scope and was requested")
 		assert.Equal(t, len(web.Requests().Host("error.test").Path("/")), 2, "error.test was requested times")

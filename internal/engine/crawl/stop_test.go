@@ -84,9 +84,8 @@ func TestStopLetsRequestsFinish(t *testing.T) {
 			<-began
 			cancel()
 		}()
-		if _, err := e.Run(ctx, []Seed{seed(t, web.URL("a.test", "/"))}); err != nil {
-			t.Error(err)
-		}
+		_, err := e.Run(ctx, []Seed{seed(t, web.URL("a.test", "/"))})
+		assert.True(t, err == nil, "%v", err)
 		assert.NoError(t, e.Close())
 		checkStates(t, o,
 			map[string]storage.State{"a.test/": storage.Fetched, "a.test/slow": storage.Fetched,

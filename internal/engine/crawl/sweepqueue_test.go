@@ -16,9 +16,8 @@ func TestManyExclusions(t *testing.T) {
 	b := new(batch)
 	begin := func() {
 		q.exclude(b)
-		if got := string(b.rows.Marks[sweep.MarkExclude]); got != (storage.Position{}).String() {
-			t.Fatalf("the mark is %q", got)
-		}
+		got := string(b.rows.Marks[sweep.MarkExclude])
+		must.True(t, got == (storage.Position{}).String(), "the mark is %q", got)
 	}
 	step := func(end bool) *sweep.Sweep {
 		t.Helper()
@@ -37,9 +36,8 @@ func TestManyExclusions(t *testing.T) {
 	assert.Not(t, step(false), first, "no sweep follows")
 	s := q.waiting[0]
 	q.handedOver()
-	if err := q.take(&sweep.Step{Sweep: s, End: true}, b); err != nil || len(q.waiting) != 1 {
-		t.Fatalf("%d sweeps wait: %v", len(q.waiting), err)
-	}
+	err := q.take(&sweep.Step{Sweep: s, End: true}, b)
+	must.True(t, err == nil && len(q.waiting) == 1, "%d sweeps wait: %v", len(q.waiting), err)
 	s = q.waiting[0]
 	q.handedOver()
 	if err := q.take(&sweep.Step{Sweep: s, End: true}, b); err != nil || !q.isEmpty() ||

@@ -82,20 +82,17 @@ func checkTDMFile(t *testing.T, network *memnet.Network) {
 		web.URL("a.test", "/other"):  "", web.URL("b.test", "/art/x"): "", web.URL("c.test", "/art/x"): "",
 	} {
 		assert.Equal(t, keptUsage(t, outcomes[u]), want, u)
-		if want == "" && outcomes[u].Usage != "" {
-			t.Errorf("%s states nothing and takes %d bytes", u, len(outcomes[u].Usage))
-		}
+		assert.True(t, want != "" || outcomes[u].Usage == "", "%s states nothing and takes %d bytes", u,
+			len(outcomes[u].Usage))
 	}
 	want := archive.Usage{Preference: "n", From: rule + "1: tdm-reservation: 1"}
-	if got := lines[web.URL("a.test", "/art/x")]; len(got) != 1 || got[0].Usage["tdm"] != want {
-		t.Errorf("line %+v", got)
-	}
+	got := lines[web.URL("a.test", "/art/x")]
+	assert.True(t, len(got) == 1 && got[0].Usage["tdm"] == want, "line %+v", got)
 	if got := lines[web.URL("a.test", consent.TDMFilePath)]; len(got) != 1 || got[0].Kind != "tdmrep" {
 		t.Errorf("the line of the file is %+v", got)
 	}
-	if _, known := outcomes[web.URL("c.test", "/not-followed")]; known {
-		t.Error("links of a response for a TDM file are followed")
-	}
+	_, known := outcomes[web.URL("c.test", "/not-followed")]
+	assert.True(t, !known, "links of a response for a TDM file are followed")
 	assert.Equal(t, outcomes[web.URL("b.test", consent.TDMFilePath)].State, storage.Denied,
 		"a file that robots.txt forbids")
 }

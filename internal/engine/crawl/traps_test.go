@@ -215,9 +215,8 @@ func TestSessionRedirect(t *testing.T) {
 				fetched[path]++
 			}
 		}
-		if want := (map[string]int{"": 1, "one": 1, "two": 1, "three": 1}); !maps.Equal(fetched, want) {
-			t.Errorf("fetched %v, want %v", fetched, want)
-		}
+		want := (map[string]int{"": 1, "one": 1, "two": 1, "three": 1})
+		assert.True(t, maps.Equal(fetched, want), "fetched %v, want %v", fetched, want)
 	})
 }
 
@@ -232,10 +231,9 @@ func TestBudgetIsReported(t *testing.T) {
 		o.Frontier.HostBudget = 10
 		for range 2 {
 			sum := crawl(t, o, seedsOf(web, web.Sites())...)
-			if p := sum.Postponed; len(p) != 1 || p[0].Host != "big.test" || p[0].Reason != "budget" ||
-				p[0].URLs != 21 {
-				t.Errorf("postponed %+v", p)
-			}
+			p := sum.Postponed
+			assert.True(t, len(p) == 1 && p[0].Host == "big.test" && p[0].Reason == "budget" && p[0].URLs == 21,
+				"postponed %+v", p)
 			assert.Equal(t, len(web.Requests().Pages().CountByPath()), 14, "requested")
 		}
 	})
@@ -258,9 +256,8 @@ func TestSeedPriority(t *testing.T) {
 		for _, q := range web.Requests().Pages().Host("a.test") {
 			order = append(order, q.Path)
 		}
-		if n := len(order); n != 31 || order[0] != "/ac" || order[1] != "/ab" || order[2] != "/" ||
-			order[n-1] != "/aa" {
-			t.Errorf("requested in the order %v", order)
-		}
+		n := len(order)
+		assert.True(t, n == 31 && order[0] == "/ac" && order[1] == "/ab" && order[2] == "/" && order[n-1] == "/aa",
+			"requested in the order %v", order)
 	})
 }

@@ -66,9 +66,8 @@ func TestVisits(t *testing.T) {
 		assert.True(t, !x.Request.Sent && x.Robots.Failure == robots.FailureDNS,
 			"the visit of a host that does not exist: %+v", x.Robots)
 		for _, path := range []string{"/extra"} {
-			if _, _, err := r.store.Lookup(parse(t, web.URL("busy.test", path))); !errors.Is(err, storage.ErrNotFound) {
-				t.Errorf("%s is a URL of the crawl now: %v", path, err)
-			}
+			_, _, err := r.store.Lookup(parse(t, web.URL("busy.test", path)))
+			assert.True(t, errors.Is(err, storage.ErrNotFound), "%s is a URL of the crawl now: %v", path, err)
 		}
 		r.end()
 		assert.Equal(t, len(web.Requests().Host("broken.test")), 1, "broken.test saw requests")
@@ -129,9 +128,8 @@ func TestOnlyVisits(t *testing.T) {
 			if o.OnlyVisits {
 				before := len(pages())
 				r = start(t, o, web)
-				if x := r.visit(web.URL("a.test", "/extra")); x.Page.Status != 200 || x.Failure != (*fetch.Error)(nil) {
-					t.Errorf("the visit: %+v", x.Page)
-				}
+				x := r.visit(web.URL("a.test", "/extra"))
+				assert.True(t, x.Page.Status == 200 && x.Failure == (*fetch.Error)(nil), "the visit: %+v", x.Page)
 				time.Sleep(time.Hour)
 				if now := pages(); len(now) != before+1 || now[before] != "/extra" {
 					t.Errorf("a run for a visit fetched %q", now[before:])

@@ -321,10 +321,9 @@ func TestFalseWallEnds(t *testing.T) {
 		crawl(t, o, web.URL("a.test", "/"))
 		states := stored(t, o.DataDir)
 		for _, path := range append(open, paths("/open/later/", 20)...) {
-			if got := states[web.URL("a.test", path)]; got.State != storage.Fetched ||
-				got.At.Sub(began) > 3*time.Minute {
-				t.Errorf("%s is %v after %v", path, got.State, got.At.Sub(began))
-			}
+			got := states[web.URL("a.test", path)]
+			assert.True(t, got.State == storage.Fetched && got.At.Sub(began) <= 3*time.Minute, "%s is %v after %v",
+				path, got.State, got.At.Sub(began))
 		}
 	})
 }
@@ -344,9 +343,8 @@ func TestWallsOff(t *testing.T) {
 				failed++
 			}
 		}
-		if n := len(w.visits["refusal"]()); failed != 26 || n != 41 {
-			t.Errorf("%d URLs failed, and %d requests, want 26 and 41", failed, n)
-		}
+		n := len(w.visits["refusal"]())
+		assert.True(t, failed == 26 && n == 41, "%d URLs failed, and %d requests, want 26 and 41", failed, n)
 	})
 }
 

@@ -128,9 +128,8 @@ func TestArchive(t *testing.T) {
 		if got := captures[web.URL("b.test", "/later")]; len(got) != 2 || got[0].Status+got[1].Status != 700 {
 			t.Errorf("a page that was there at the second attempt is stored as %+v", got)
 		}
-		if _, body, _ := page(t, o.Archive.Dir, web.URL("a.test", "/chunked")); body != "part 0. part 1. part 2. " {
-			t.Errorf("the body in chunks is %q", body)
-		}
+		_, body, _ := page(t, o.Archive.Dir, web.URL("a.test", "/chunked"))
+		assert.True(t, body == "part 0. part 1. part 2. ", "the body in chunks is %q", body)
 		revisits := 0
 		for _, path := range []string{"/same1", "/same2"} {
 			_, body, s := page(t, o.Archive.Dir, web.URL("a.test", path))
@@ -202,9 +201,8 @@ func TestArchiveAcrossRestarts(t *testing.T) {
 		captures := archived(t, o.Archive.Dir)
 		for path, want := range map[string]string{"/one": "text/html", "/two": warc.MimeRevisit,
 			"/three": warc.MimeRevisit} {
-			if got := captures[web.URL("a.test", path)]; len(got) != 1 || got[0].Mime != want {
-				t.Errorf("%s: %+v, want one of %s", path, got, want)
-			}
+			got := captures[web.URL("a.test", path)]
+			assert.True(t, len(got) == 1 && got[0].Mime == want, "%s: %+v, want one of %s", path, got, want)
 		}
 	})
 }
@@ -244,10 +242,9 @@ func TestArchiveInZstd(t *testing.T) {
 		}
 		assert.True(t, maps.Equal(got, want) && bodies == 1, "%d bodies in %v, want 1 in %v", bodies, got, want)
 		o.Archive.DictionaryFile = "warc_test.go"
-		if _, err := Open(o, testLog(t)); !errors.Is(err, archive.ErrOption) ||
-			!strings.Contains(err.Error(), "warc_test.go") {
-			t.Errorf("a dictionary that is none: %v", err)
-		}
+		_, err := Open(o, testLog(t))
+		assert.True(t, errors.Is(err, archive.ErrOption) && strings.Contains(err.Error(), "warc_test.go"),
+			"a dictionary that is none: %v", err)
 	})
 }
 

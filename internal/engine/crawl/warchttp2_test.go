@@ -50,9 +50,8 @@ func TestArchiveOfHTTP2(t *testing.T) {
 	home := strings.Replace(web.URL("a.test", "/"), "http:", "https:", 1)
 	started := time.Now()
 	sum := crawl(t, o, home)
-	if n := sum.Status.URLs["fetched"]; n != 2 {
-		t.Errorf("%d pages after %v: %v", n, time.Since(started), sum.Status.URLs)
-	}
+	n := sum.Status.URLs["fetched"]
+	assert.True(t, n == 2, "%d pages after %v: %v", n, time.Since(started), sum.Status.URLs)
 	checkOutput(t, o)
 	checkArchive(t, o)
 	head, body, _ := page(t, o.Archive.Dir, home+"page")

@@ -71,9 +71,8 @@ func TestYield(t *testing.T) {
 		defer s.Close()
 		h := must.Get(s.HostByName("a.test"))(t)
 		known, err := recrawl.DecodeSite(h.Site)
-		if got := known.Yield(); err != nil || got != all {
-			t.Errorf("the host has %+v (%v), want %+v", got, err, all)
-		}
+		got := known.Yield()
+		assert.True(t, err == nil && got == all, "the host has %+v (%v), want %+v", got, err, all)
 		encoded := must.Get(s.Mark(marks.Plan))(t)
 		plan := must.Get(recrawl.New(*o.Recrawl))(t)
 		if err := plan.Restore(encoded); err != nil || plan.Yield() != all {

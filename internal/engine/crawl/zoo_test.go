@@ -297,9 +297,8 @@ func TestHeavyZoo(t *testing.T) {
 		for i := range 20 {
 			ends[origin.URL(fmt.Sprintf("/%d", i)).String()] = "fetched 200"
 		}
-		if _, known := all[origin.URL("/forged").String()]; known {
-			t.Errorf("%s: an answer that nobody requested was taken", name)
-		}
+		_, known := all[origin.URL("/forged").String()]
+		assert.True(t, !known, "%s: an answer that nobody requested was taken", name)
 		assert.Equal(t, len(hostErrors(t, o.DataDir, z.Host(name))[0]), 0, name, "counted errors")
 	}
 	denied := 0
@@ -390,9 +389,8 @@ func TestLostConnectionsCostNothing(t *testing.T) {
 			fetched[seed(t, u).URL.Host()]++
 		}
 		for i, counts := range hostErrors(t, o.DataDir, hosts...) {
-			if fetched[hosts[i]] != 21 || len(counts) != 0 {
-				t.Errorf("%s: %d pages, errors %v", hosts[i], fetched[hosts[i]], counts)
-			}
+			assert.True(t, fetched[hosts[i]] == 21 && len(counts) == 0, "%s: %d pages, errors %v", hosts[i],
+				fetched[hosts[i]], counts)
 		}
 	})
 }

@@ -81,9 +81,8 @@ func TestHostPages(t *testing.T) {
 		for _, limit := range []int{1, 7, n, n + 1} {
 			names := allPages(t, v, HostQuery{Sort: sort, Limit: limit})
 			for i := range names[1:] {
-				if wrong(row(names[i]), row(names[i+1])) {
-					t.Fatalf("by %s, pages of %d: %s stands before %s", sort, limit, names[i], names[i+1])
-				}
+				must.True(t, !wrong(row(names[i]), row(names[i+1])), "by %s, pages of %d: %s stands before %s", sort,
+					limit, names[i], names[i+1])
 			}
 			slices.Sort(names)
 			if names = slices.Compact(names); len(names) != n {
@@ -150,14 +149,12 @@ func TestRowsOfTable(t *testing.T) {
 	table := &Table{Rows: []Row{{Host: 1}, {Host: 2}, {Host: 5}, {Host: 9}}}
 	for id := range storage.HostID(12) {
 		want := id == 1 || id == 2 || id == 5 || id == 9
-		if r := table.row(id); (r != nil) != want || want && r.Host != id {
-			t.Errorf("host %d: %+v", id, r)
-		}
+		r := table.row(id)
+		assert.True(t, (r != nil) == want && (!want || r.Host == id), "host %d: %+v", id, r)
 	}
-	if key := tableKey("delay"); key(&Row{Delay: math.MaxFloat32}) >= key(&Row{Delay: 1}) ||
-		key(&Row{Delay: 1}) >= key(&Row{}) {
-		t.Error("longer delays do not come first")
-	}
+	key := tableKey("delay")
+	assert.True(t, key(&Row{Delay: math.MaxFloat32}) < key(&Row{Delay: 1}) && key(&Row{Delay: 1}) < key(&Row{}),
+		"longer delays do not come first")
 }
 
 // BenchmarkHostPage is one page out of a million hosts.
@@ -197,9 +194,7 @@ func BenchmarkURLPage(b *testing.B) {
 		for b.Loop() {
 			page, err := v.URLPage(context.Background(),
 				URLQuery{State: &state, Reason: &reason, Limit: 100, Examine: examined})
-			if err != nil || page.Next == "" {
-				b.Fatal(page.Next, err)
-			}
+			must.True(b, err == nil && page.Next != "", "%v %v", page.Next, err)
 		}
 	})
 }

@@ -49,9 +49,8 @@ func TestURLs(t *testing.T) {
 				"%+v", u)
 			return nil
 		})
-		if text := strings.Join(got, " "); err != nil || text != c.want {
-			t.Errorf("%+v: %s, %v", c, text, err)
-		}
+		text := strings.Join(got, " ")
+		assert.True(t, err == nil && text == c.want, "%+v: %s, %v", c, text, err)
 	}
 	assert.Fails(v.URLs(context.Background(), URLQuery{Host: "nobody.test"}, nil))(t, ErrUnknown, "the error")
 	q := URLQuery{}
@@ -150,10 +149,8 @@ func TestRobotsTextAndCheck(t *testing.T) {
 	text, err := v.RobotsText(testkit.Parse(t, "https://slow.test/").Origin())
 	assert.True(t, err == nil && strings.Contains(text.Text, "Disallow: /private") && text.Robots.Rules != 0 &&
 		text.Origin == "https://slow.test", "%+v, %v", text, err)
-	if text, err = v.RobotsText(testkit.Parse(t, "http://nobody.test/").Origin()); err != nil || text.Text != "" ||
-		text.Robots.Class != "never fetched" {
-		t.Errorf("%+v, %v", text, err)
-	}
+	text, err = v.RobotsText(testkit.Parse(t, "http://nobody.test/").Origin())
+	assert.True(t, err == nil && text.Text == "" && text.Robots.Class == "never fetched", "%+v, %v", text, err)
 	list, err := v.CheckRobots(
 		[]weburl.URL{testkit.Parse(t, "https://slow.test/private"), testkit.Parse(t, "https://slow.test/"),
 			testkit.Parse(t, "http://nobody.test/")})
@@ -237,12 +234,10 @@ func TestURLsOfSeeds(t *testing.T) {
 		if errors.Is(err, ErrUnknown) && v.KnowsSeed(q) != nil {
 			got, err = []string{"unknown"}, nil
 		}
-		if text := strings.Join(got, " "); err != nil || text != want {
-			t.Errorf("%v: %s, want %s: %v", query, text, want, err)
-		}
-		if n := v.count(q); n >= 0 {
-			t.Errorf("%v: %d are counted without a look at them", query, n)
-		}
+		text := strings.Join(got, " ")
+		assert.True(t, err == nil && text == want, "%v: %s, want %s: %v", query, text, want, err)
+		n := v.count(q)
+		assert.True(t, n < 0, "%v: %d are counted without a look at them", query, n)
 	}
 	assert.True(t, new(URLQuery).OfSeed("ftp://a.test/", "") != nil, "a seed of ftp is one")
 }

@@ -184,10 +184,9 @@ func TestLiveHosts(t *testing.T) {
 	}
 	v := New(fill(t), o)
 	got, _ := listed(t, v, HostQuery{Sort: SortFound})
-	if text := strings.Join(got, ", "); text != "ready busy, done idle, slow held, sick ready, closed held" ||
-		requests != 5 {
-		t.Errorf("%s, %d requests", text, requests)
-	}
+	text := strings.Join(got, ", ")
+	assert.True(t, text == "ready busy, done idle, slow held, sick ready, closed held" && requests == 5,
+		"%s, %d requests", text, requests)
 	h, err := v.Host(context.Background(), "READY.test:8080")
 	assert.True(t, err == nil && h.InFlight == 1 && h.FrontierState == "leased" && h.State == HostBusy, "%+v, %v", h,
 		err)

@@ -67,9 +67,8 @@ func TestWallOf(t *testing.T) {
 			state.Observe(at, a)
 		}
 	}
-	if w := shown(); w != nil {
-		t.Errorf("without a response: %+v", w)
-	}
+	w := shown()
+	assert.True(t, w == nil, "without a response: %+v", w)
 	refuse(1)
 	if w := shown(); w == nil || !w.Suspected || w.Kind != "refusal" || w.Parked {
 		t.Errorf("after one refusal: %+v", w)

@@ -129,23 +129,20 @@ func TestDirectoryName(t *testing.T) {
 	seen := make(map[string]string)
 	for _, id := range ids {
 		name := directoryName(id)
-		if other, taken := seen[strings.ToLower(name)]; taken {
-			t.Errorf("%q and %q have the same directory", id, other)
-		}
+		other, taken := seen[strings.ToLower(name)]
+		assert.True(t, !taken, "%q and %q have the same directory", id, other)
 		seen[strings.ToLower(name)] = id
 		safe := strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-_.") == ""
 		assert.True(t, len(name) <= 240 && name == filepath.Base(name) && safe, "%q has the directory %q", id, name)
-		if back, ok := idOf(name); !ok || back != id {
-			t.Errorf("%q comes back as %q, %t", id, back, ok)
-		}
+		back, ok := idOf(name)
+		assert.True(t, ok && back == id, "%q comes back as %q, %t", id, back, ok)
 	}
 	// Names that are those of no id, or that another name stands for.
 	for _, name := range []string{
 		"", "a", "c-", "x-", "c-A", "c-a/b", "x-zz", "x-1", "X-64", "x-c4", "deleted-x", directoryName(Default),
 	} {
-		if id, ok := idOf(name); ok {
-			t.Errorf("%q is taken for the directory of %q", name, id)
-		}
+		id, ok := idOf(name)
+		assert.True(t, !ok, "%q is taken for the directory of %q", name, id)
 	}
 	for _, id := range []string{"", long + "x"} {
 		assert.Is(t, checkID(id), ErrID, id)
@@ -174,9 +171,8 @@ func TestUse(t *testing.T) {
 			assert.Equal(t, n.count(t, id), urls, id, "URLs")
 		}
 		n.stop()
-		if _, _, err := n.Use(t.Context(), "news", false); !errors.Is(err, crawl.ErrNotRunning) {
-			t.Errorf("after the end: %v", err)
-		}
+		_, _, err := n.Use(t.Context(), "news", false)
+		assert.True(t, errors.Is(err, crawl.ErrNotRunning), "after the end: %v", err)
 		n = start(t, o)
 	}
 	entries, err := os.ReadDir(filepath.Join(o.Crawl.DataDir, crawl.CrawlsDir))
@@ -290,9 +286,8 @@ func TestDeleteDamaged(t *testing.T) {
 		0o600))
 	n = start(t, o)
 	for range 2 {
-		if _, _, err := n.Use(t.Context(), "a", true); err == nil {
-			t.Fatal("a damaged crawl can be used")
-		}
+		_, _, err := n.Use(t.Context(), "a", true)
+		must.True(t, err != nil, "a damaged crawl can be used")
 	}
 	n.Node.log = slog.New(slog.DiscardHandler)
 	must.Get(n.Delete(t.Context(), "a"))(t)
@@ -311,9 +306,8 @@ func TestDeleteIsResumed(t *testing.T) {
 	must.Do(t, os.Rename(filepath.Join(parent, "c-a"), filepath.Join(parent, deletedName+"1")))
 	n = start(t, o)
 	assert.Slice(t, n.ids(t), []string{Default}, "the crawls")
-	if entries, err := os.ReadDir(parent); err != nil || len(entries) != 0 {
-		t.Errorf("%v, %v", entries, err)
-	}
+	entries, err := os.ReadDir(parent)
+	assert.True(t, err == nil && len(entries) == 0, "%v, %v", entries, err)
 }
 
 // TestBounds: no more crawls are made, and no more are open, than there may be. An idle one makes room.
@@ -328,9 +322,8 @@ func TestBounds(t *testing.T) {
 	if open := len(n.crawls); open != 2 || n.isOpen("a") {
 		t.Errorf("%d crawls are open, want 2; a is: %t", open, n.isOpen("a"))
 	}
-	if _, _, err := n.Use(t.Context(), "d", true); !errors.Is(err, ErrTooMany) {
-		t.Errorf("a fourth crawl: %v", err)
-	}
+	_, _, err := n.Use(t.Context(), "d", true)
+	assert.True(t, errors.Is(err, ErrTooMany), "a fourth crawl: %v", err)
 	_, first := n.use(t, "a", false)
 	_, second := n.use(t, "b", false)
 	if _, _, err := n.Use(t.Context(), "c", false); !errors.Is(err, ErrTooMany) {
@@ -354,10 +347,8 @@ func TestTogether(t *testing.T) {
 			for j := range 20 {
 				id := fmt.Sprintf("c%d", (i+j)%5)
 				if (i*7+j)%9 == 0 {
-					if _, err := n.Delete(t.Context(), id); err != nil && !errors.Is(err, ErrNoCrawl) &&
-						!errors.Is(err, ErrTooMany) {
-						t.Error(err)
-					}
+					_, err := n.Delete(t.Context(), id)
+					assert.True(t, err == nil || errors.Is(err, ErrNoCrawl) || errors.Is(err, ErrTooMany), "%v", err)
 					continue
 				}
 				e, release, err := n.Use(t.Context(), id, true)

@@ -43,9 +43,8 @@ func TestGoldenLeaseNote(t *testing.T) {
 	assert.Equal(t, want.Note(NoteLease), note, "the note")
 	start := starts.Start{Note: note, Address: want.Address, At: at.Truncate(time.Millisecond)}
 	start.Delay = 2 * time.Millisecond
-	if kind, got := Parse(start, 7); kind != NoteLease || got != want {
-		t.Errorf("%s: %+v, want %+v", kind, got, want)
-	}
+	kind, got := Parse(start, 7)
+	assert.True(t, kind == NoteLease && got == want, "%s: %+v, want %+v", kind, got, want)
 	start.Note = "again,3,v,ABC/f-1/1800000060123,http://a.test/,x"
 	want.Key, want.Given, want.Delay, want.Again = "", start.At, start.Delay, true
 	want.Deadline = time.UnixMilli(1_800_000_060_123)
@@ -67,9 +66,8 @@ func FuzzParse(f *testing.F) {
 		if kind == "" {
 			return
 		}
-		if again, r := Parse(starts.Start{Note: first.Note(kind)}, 7); again != kind || !r.Given.Equal(first.Given) ||
-			r.Note(kind) != first.Note(kind) {
-			t.Errorf("%q is %+v, and again %+v", note, first, r)
-		}
+		again, r := Parse(starts.Start{Note: first.Note(kind)}, 7)
+		assert.True(t, again == kind && r.Given.Equal(first.Given) && r.Note(kind) == first.Note(kind),
+			"%q is %+v, and again %+v", note, first, r)
 	})
 }

@@ -80,10 +80,9 @@ func TestAnyDamage(t *testing.T) {
 				"%+v of a file of %d bytes", s, len(d.file))
 		}
 		cut := len(s.Damaged) == 0 // nothing, or the whole end of the file, which leaves no trace
-		if lost := len(d.requests) - len(got); known && !cut && lost != missing ||
-			cut && lost > 0 && len(d.file) >= d.ends[len(d.ends)-1] {
-			t.Fatalf("%d of %d requests, %+v", len(got), len(d.requests), s)
-		}
+		lost := len(d.requests) - len(got)
+		must.True(t, (!known || cut || lost == missing) && (!cut || lost <= 0 || len(d.file) < d.ends[len(d.ends)-1]),
+			"%d of %d requests, %+v", len(got), len(d.requests), s)
 		for i, r := range got {
 			want := d.requests[r.LedgerOffset]
 			must.True(t, r.URL == want.URL && r.End.Equal(want.End) && r.Start.Equal(want.Start) &&
@@ -123,10 +122,9 @@ func TestGoesOn(t *testing.T) {
 					d.File == path(dir, 1), "%+v", d)
 				missing += d.Requests
 			}
-			if lost := n - len(got); lost == 0 || lost > 2*2000 || len(s.Damaged) == 0 ||
-				name != "near the end" && int64(lost) != missing {
-				t.Errorf("%d of %d requests, %+v", len(got), n, s)
-			}
+			lost := n - len(got)
+			assert.True(t, lost != 0 && lost <= 2*2000 && len(s.Damaged) != 0 &&
+				(name == "near the end" || int64(lost) == missing), "%d of %d requests, %+v", len(got), n, s)
 			for _, r := range got {
 				i := int(r.LedgerOffset-1000) / 50
 				same(t, r, request(t, i, fmt.Sprintf("http://h%d.test/a/path/%d", i%7, i),

@@ -81,12 +81,10 @@ func TestErase(t *testing.T) {
 			}
 		}
 		must.Do(t, Erase(dir, names, true, collect(&counted)))
-		if err := Erase(dir, names, false, collect(&erased)); err != nil || erased != counted {
-			t.Fatalf("%+v were erased, %+v counted: %v", erased, counted, err)
-		}
-		if after := describeLog(t, dir, nil); !slices.Equal(after, before) {
-			t.Fatalf("after the erasure:\n%s\nwant:\n%s", after, before)
-		}
+		err := Erase(dir, names, false, collect(&erased))
+		must.True(t, err == nil && erased == counted, "%+v were erased, %+v counted: %v", erased, counted, err)
+		after := describeLog(t, dir, nil)
+		must.True(t, slices.Equal(after, before), "after the erasure:\n%s\nwant:\n%s", after, before)
 		for _, text := range unpackedLog(t, dir) {
 			must.True(t, !names.In(text), "%s is still named: %q", names.Name, text)
 		}
@@ -166,21 +164,18 @@ func TestEraseKeepsOthers(t *testing.T) {
 	must.Do(t, os.Chtimes(path(dir, 1), old, old))
 	none := func(string, Erased) error { return os.ErrExist }
 	must.Do(t, Erase(dir, weburl.Names{Name: "test.a"}, false, none))
-	if after, err2 := os.ReadFile(path(dir, 1)); err != nil || err2 != nil || !bytes.Equal(before, after) {
-		t.Error("the file has changed")
-	}
+	after, err2 := os.ReadFile(path(dir, 1))
+	assert.True(t, err == nil && err2 == nil && bytes.Equal(before, after), "the file has changed")
 	if err := os.WriteFile(path(dir, 1)+suffixErase, before, 0o640); err != nil { // an interrupted erasure
 		t.Fatal(err)
 	}
 	must.Do(t, Erase(dir, weburl.Names{Name: "a.test"}, false, func(string, Erased) error { return nil }))
 	info, err := os.Stat(path(dir, 1))
 	assert.True(t, err == nil && info.ModTime().Equal(old), "written %v, was %v: %v", info.ModTime(), old, err)
-	if left, _ := os.ReadDir(dir); len(left) != 1 {
-		t.Errorf("%d files", len(left))
-	}
-	if all, s := readAll(t, dir, Query{}); len(all) != 0 || len(s.Damaged) != 0 {
-		t.Errorf("%d requests, %+v", len(all), s)
-	}
+	left, _ := os.ReadDir(dir)
+	assert.True(t, len(left) == 1, "%d files", len(left))
+	all, s := readAll(t, dir, Query{})
+	assert.True(t, len(all) == 0 && len(s.Damaged) == 0, "%d requests, %+v", len(all), s)
 	// A file without a header cannot be read at all.
 	must.Do(t, os.WriteFile(path(dir, 2), []byte("http://a.test/"), 0o640))
 	must.Do(t, Erase(dir, weburl.Names{Name: "a.test"}, false, func(string, Erased) error { return nil }))

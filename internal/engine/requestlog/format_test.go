@@ -209,10 +209,9 @@ func TestUnboundedNumbers(t *testing.T) {
 	if n := len(goldenRequests(t)); len(got) != n+2 || len(s.Damaged) != 0 || s.Unfinished != 0 {
 		t.Fatalf("%d requests, want %d and 2: %+v", len(got), n, s)
 	}
-	if r := got[len(got)-1]; r.RetryAfter != maxDuration || r.Delay != maxDuration || r.Status != 429 ||
-		r.URL.String() != "http://a.test/x" {
-		t.Errorf("%+v", r)
-	}
+	r := got[len(got)-1]
+	assert.True(t, r.RetryAfter == maxDuration && r.Delay == maxDuration && r.Status == 429 &&
+		r.URL.String() == "http://a.test/x", "%+v", r)
 }
 
 // TestGoldenFetcher keeps the format of the requests of fetchers stable, with the ids of leases and as it

@@ -75,9 +75,8 @@ func TestNoLog(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "requests")
 	mustAppend(t, mustOpen(t, dir, Options{}, testProcess()), every(t)...)
 	assert.Fails(os.Stat(dir))(t, os.ErrNotExist, "something was written")
-	if got, s := readAll(t, dir, Query{}); len(got) != 0 || s.Files != 0 {
-		t.Errorf("%d requests, %+v", len(got), s)
-	}
+	got, s := readAll(t, dir, Query{})
+	assert.True(t, len(got) == 0 && s.Files == 0, "%d requests, %+v", len(got), s)
 }
 
 func TestValidate(t *testing.T) {

@@ -199,9 +199,8 @@ func TestLifts(t *testing.T) {
 					t.Errorf("offered again: %q, want %q", x.got, x.want)
 				}
 			}
-			if none, _ := offered(nil, c.after); len(none) > 0 {
-				t.Errorf("a store that kept no settings offers %q", none)
-			}
+			none, _ := offered(nil, c.after)
+			assert.True(t, len(none) <= 0, "a store that kept no settings offers %q", none)
 		})
 	}
 }

@@ -66,9 +66,8 @@ func TestHostOfMark(t *testing.T) {
 // TestPanic: a URL at which the decision of a sweep panics stays as it is.
 func TestPanic(t *testing.T) {
 	s := &Sweep{decide: func(*storage.Located, time.Time) (storage.Done, bool) { panic("bomb") }}
-	if _, ok := s.examine(slog.New(slog.DiscardHandler), &storage.Located{}, time.Time{}); ok {
-		t.Error("a URL at which a sweep panics is changed")
-	}
+	_, ok := s.examine(slog.New(slog.DiscardHandler), &storage.Located{}, time.Time{})
+	assert.True(t, !ok, "a URL at which a sweep panics is changed")
 }
 
 // TestRetryStepIsBounded: however many URLs are selected or not, a step puts back, and looks at, a
@@ -103,9 +102,8 @@ func TestRetryStepIsBounded(t *testing.T) {
 		for end := false; !end; steps++ {
 			var page []storage.Done
 			before := w.inspected.Load()
-			if page, end, err = w.Walk(t.Context(), s, slog.New(slog.DiscardHandler), someTime); err != nil {
-				t.Fatal(err)
-			}
+			page, end, err = w.Walk(t.Context(), s, slog.New(slog.DiscardHandler), someTime)
+			must.True(t, err == nil, "%v", err)
 			assert.True(t, len(page) <= MostChanged && w.inspected.Load()-before <= MostInspected,
 				"a step puts back %d URLs and looks at %d", len(page), w.inspected.Load()-before)
 			back += len(page)

@@ -410,10 +410,9 @@ func TestReport(t *testing.T) {
 	must.True(t, len(hosts) == 2 && hosts[0].Host == "b.test" && hosts[0].Counts.Violations == 1 &&
 		hosts[1].Host == "a.test", "hosts: %+v", hosts)
 	a := hosts[1]
-	if g := a.Smallest; g == nil || g.Seconds != 1 || g.Delay != 1 || g.Reason != "crawl-delay" || !g.Exact ||
-		!g.At.Equal(began.Add(11*time.Second)) {
-		t.Errorf("smallest gap %+v", a.Smallest)
-	}
+	g := a.Smallest
+	assert.True(t, g != nil && g.Seconds == 1 && g.Delay == 1 && g.Reason == "crawl-delay" && g.Exact &&
+		g.At.Equal(began.Add(11*time.Second)), "smallest gap %+v", a.Smallest)
 	assert.True(t, len(a.Versions) == 2 && a.Versions[0].Pages == 3 && a.Versions[1].Pages == 2 &&
 		a.Versions[1].Version == newer.Version.String() && a.Versions[0].Class == "found" &&
 		a.Versions[1].Origin == "http://a.test", "versions %+v", a.Versions)
@@ -441,9 +440,8 @@ func TestEach(t *testing.T) {
 	assert.True(t, l.Rule == "Allow: /no/but" && l.RuleLine == 3 && *l.Allowed && l.Verdict == "rule" && l.Gap == nil &&
 		l.DelayLine == 4 && l.DelayText == "Crawl-delay: 1" && l.RetryAfter == 1 && l.Method == "GET" &&
 		l.Agent == "amble/1" && l.Seconds == 0.1, "%+v", l)
-	if l = lines[1]; l.Gap == nil || *l.Gap != 1.9 || !l.Exact || l.Verdict != "no rule" || l.Rule != "" {
-		t.Errorf("%+v", l)
-	}
+	l = lines[1]
+	assert.True(t, l.Gap != nil && *l.Gap == 1.9 && l.Exact && l.Verdict == "no rule" && l.Rule == "", "%+v", l)
 	enough := errors.New("enough")
 	if _, err := Run(context.Background(), [][]string{{w.dir}},
 		Options{Each: func(*requestlog.Request, *Finding) error { return enough }}); !errors.Is(err, enough) {
@@ -465,9 +463,8 @@ func TestUnproven(t *testing.T) {
 	o := requestlog.Options{MaxSize: requestlog.MinSize}
 	w.close()
 	var err error
-	if w.log, err = requestlog.Open(w.dir, o, w.process); err != nil {
-		t.Fatal(err)
-	}
+	w.log, err = requestlog.Open(w.dir, o, w.process)
+	must.True(t, err == nil, "%v", err)
 	noise := []byte("User-agent: *\nDisallow: /no\n# ")
 	for seed := uint64(1); len(noise) < 40_000; seed = seed*6364136223846793005 + 1442695040888963407 {
 		noise = append(noise, byte(seed>>56)|1)

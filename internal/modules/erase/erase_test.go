@@ -241,10 +241,8 @@ func checkWhole(t testing.TB, dir string) {
 	defer s.Close()
 	assert.NoError(t, s.Check(context.Background(), func(f storage.Finding) { t.Errorf("database: %s", f.Text) }))
 	c := must.Get(warcfiles.OpenCollection(filepath.Join(dir, "output"), formats.All()))(t)
-	if v, err := c.Verify(context.Background(), func(p warcfiles.Problem) { t.Errorf("output: %s", p) }); err != nil ||
-		v.Records == 0 {
-		t.Errorf("%+v: %v", v, err)
-	}
+	v, err := c.Verify(context.Background(), func(p warcfiles.Problem) { t.Errorf("output: %s", p) })
+	assert.True(t, err == nil && v.Records != 0, "%+v: %v", v, err)
 }
 
 // TestErase erases a domain from what a killed crawl left, and compares what is left with what was

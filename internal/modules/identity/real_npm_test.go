@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 )
@@ -66,9 +67,7 @@ func TestRealVerifiers(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
 	must.True(t, len(lines) == len(want), "%d lines, want %d:\n%s", len(lines), len(want), out)
 	for i, line := range lines {
-		if !strings.HasPrefix(line, want[i]) {
-			t.Errorf("request %d: %s, want %s", i, line, want[i])
-		}
+		assert.True(t, strings.HasPrefix(line, want[i]), "request %d: %s, want %s", i, line, want[i])
 	}
 	t.Logf("%s", out)
 }

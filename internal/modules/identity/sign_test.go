@@ -20,9 +20,8 @@ func publishedKey(t testing.TB) *Key {
 	seed := must.Get(base64.RawURLEncoding.DecodeString("n4Ni-HpISpVObnQMW0wOhCKROaIKqKtW_2ZYb2p9KcU"))(t)
 	private := ed25519.NewKeyFromSeed(seed)
 	public := private.Public().(ed25519.PublicKey)
-	if got := encode(public); got != "JrQLj5P_89iXES9-vFgrIy29clF9CC_oPPsw3c5D0bs" {
-		t.Fatalf("public key %s", got)
-	}
+	got := encode(public)
+	must.True(t, got == "JrQLj5P_89iXES9-vFgrIy29clF9CC_oPPsw3c5D0bs", "public key %s", got)
 	return &Key{public: public, private: private, ID: Thumbprint(public)}
 }
 
@@ -118,9 +117,8 @@ func TestSignsVectors(t *testing.T) {
 				c.params = []param{{"req", true}}
 			}
 			var err error
-			if c.value, err = v.m.value(id[1], id[2]); err != nil {
-				t.Fatal(err)
-			}
+			c.value, err = v.m.value(id[1], id[2])
+			must.True(t, err == nil, "%v", err)
 			components = append(components, c)
 		}
 		base, params, err := signatureBase(components, innerList(t, input))

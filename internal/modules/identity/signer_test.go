@@ -77,9 +77,8 @@ func TestSigner(t *testing.T) {
 			t.Errorf("%s: it holds after its end", c.url)
 		}
 	}
-	if got := s.Sign(testkit.Parse(t, "http://a.test/")); got != nil {
-		t.Errorf("without TLS: %v", got)
-	}
+	got := s.Sign(testkit.Parse(t, "http://a.test/"))
+	assert.True(t, got == nil, "without TLS: %v", got)
 	first := s.Sign(testkit.Parse(t, "https://a.test/1"))
 	assert.Slice(t, first, s.Sign(testkit.Parse(t, "https://a.test/2")), "a signature serves one request alone")
 	for range 3 {
@@ -89,10 +88,8 @@ func TestSigner(t *testing.T) {
 			"just before it is renewed")
 	}
 	h := asHeader(s.Sign(testkit.Parse(t, "https://old.test/")))
-	if err := verify(message{authority: "old.test", header: h}, "sig1", k.public, now); err != nil ||
-		h.Get("Signature-Agent") != `"`+botURL+`"` {
-		t.Errorf("bare string: %v, %v", err, h)
-	}
+	err := verify(message{authority: "old.test", header: h}, "sig1", k.public, now)
+	assert.True(t, err == nil && h.Get("Signature-Agent") == `"`+botURL+`"`, "bare string: %v, %v", err, h)
 }
 
 // TestSignerAsked: a request is repeated once for an answer that asks who sends it, and what comes then counts.

@@ -62,9 +62,8 @@ func TestDirectoryDocument(t *testing.T) {
 		r.Header.Get("Content-Type") == "application/http-message-signatures-directory+json" &&
 		strings.Contains(r.Header.Get("Cache-Control"), "max-age=86400"), "%s %v", r.Status, r.Header)
 	var set struct{ Keys []map[string]any }
-	if err := json.Unmarshal([]byte(body), &set); err != nil || len(set.Keys) != 2 {
-		t.Fatalf("%s: %v", body, err)
-	}
+	err := json.Unmarshal([]byte(body), &set)
+	must.True(t, err == nil && len(set.Keys) == 2, "%s: %v", body, err)
 	for i, key := range []*Key{k, next} {
 		j := set.Keys[i]
 		assert.True(t, j["kid"] == thumbprintOf(key.public) && j["alg"] == "EdDSA" && j["kty"] == "OKP" &&
@@ -130,9 +129,8 @@ func TestPage(t *testing.T) {
 				"the page loads %s", token)
 		}
 	}
-	if csp := r.Header.Get("Content-Security-Policy"); !strings.HasPrefix(csp, "default-src 'none'") {
-		t.Errorf("Content-Security-Policy: %s", csp)
-	}
+	csp := r.Header.Get("Content-Security-Policy")
+	assert.True(t, strings.HasPrefix(csp, "default-src 'none'"), "Content-Security-Policy: %s", csp)
 }
 
 // FuzzSite: the public listener has what is meant, and nothing else, whatever is requested.

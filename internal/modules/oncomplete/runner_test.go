@@ -84,9 +84,8 @@ func finish(t *testing.T, dir, command string) error {
 	r, err := newRunner(dir, command)
 	must.Do(t, err)
 	err = r.Finish(t.Context())
-	if _, is := r.Trouble(); is != (err != nil) {
-		t.Errorf("after the error %v there is trouble: %v", err, is)
-	}
+	_, is := r.Trouble()
+	assert.True(t, is == (err != nil), "after the error %v there is trouble: %v", err, is)
 	assert.NoError(t, r.End(t.Context(), true))
 	return err
 }
@@ -106,9 +105,8 @@ func TestFinishedFiles(t *testing.T) {
 	put(t, dir, "other/pages-000001.jsonl", "elsewhere")
 	for range 2 {
 		must.Do(t, finish(t, dir, logs(dir)))
-		if got := taken(t, dir); fmt.Sprint(got) != fmt.Sprint(want) {
-			t.Fatalf("the command took %v, want %v", got, want)
-		}
+		got := taken(t, dir)
+		must.True(t, fmt.Sprint(got) == fmt.Sprint(want), "the command took %v, want %v", got, want)
 	}
 	want[put(t, dir, "out/pages-000001.jsonl", "two")]++
 	must.Do(t, os.Remove(filepath.Join(dir, "shards/7/output/pages-000007.jsonl.gz")))
@@ -137,9 +135,8 @@ func TestFailures(t *testing.T) {
 	must.Do(t, r.End(t.Context(), true))
 	third := fmt.Sprintf(`echo >> %s/tries; test $(wc -l < %s/tries) -ge 3 && %s`, dir, dir, logs(dir))
 	assert.NoError(t, finish(t, dir, third), "a command that succeeds at the third attempt")
-	if got := taken(t, dir); got[line] != 1 || len(got) != 1 {
-		t.Errorf("the command took %v", got)
-	}
+	got := taken(t, dir)
+	assert.True(t, got[line] == 1 && len(got) == 1, "the command took %v", got)
 }
 
 // TestOneFails: a file that is never taken holds up no other.

@@ -122,14 +122,12 @@ func TestRuleFields(t *testing.T) {
 		`"items":"a b","price":"12 €","script":"x","tags":["one","two","three"],"whole":"Title 12 € one a b twothree"}`
 	assert.True(t, err == nil && string(got) == want, "%v %s\nwant %s", err, got, want)
 	rule.Hosts, rule.Pattern = []string{"*.test", "x.test"}, "^/dir/p"
-	if p := readRuled(t, article, rule); p.Rule != 1 || len(p.Fields) == 0 {
-		t.Errorf("rule %d, fields %v", p.Rule, p.Fields)
-	}
+	p := readRuled(t, article, rule)
+	assert.True(t, p.Rule == 1 && len(p.Fields) != 0, "rule %d, fields %v", p.Rule, p.Fields)
 	for _, other := range []ruleText{{Hosts: []string{"*.site.test"}}, {Hosts: []string{"test"}}, {Pattern: "^/page"}} {
 		rule.Hosts, rule.Pattern = other.Hosts, other.Pattern
-		if p := readRuled(t, article, rule); p.Rule != 0 || p.Fields != nil {
-			t.Errorf("%+v: rule %d, fields %v", other, p.Rule, p.Fields)
-		}
+		p := readRuled(t, article, rule)
+		assert.True(t, p.Rule == 0 && p.Fields == nil, "%+v: rule %d, fields %v", other, p.Rule, p.Fields)
 	}
 }
 
@@ -262,9 +260,8 @@ func TestFieldsAreBounded(t *testing.T) {
 		case string:
 			size = len(value)
 		case []string:
-			if size = len(strings.Join(value, "")); len(value) > maxValues {
-				t.Errorf("%s: %d values", tt.name, len(value))
-			}
+			size = len(strings.Join(value, ""))
+			assert.True(t, len(value) <= maxValues, "%s: %d values", tt.name, len(value))
 		}
 		assert.True(t, p.Cut != 0 && size <= maxFieldsBytes, "%s: %d bytes, cut %v", tt.name, size, p.Cut)
 	}
@@ -290,9 +287,8 @@ func FuzzRule(f *testing.F) {
 			for above := range n.Ancestors() {
 				inside = inside || above.Type == html.ElementNode && all.Match(above)
 			}
-			if w.speaks(n) && inside == w.selected.Muted[n] {
-				t.Fatalf("%q: %v is muted: %v", links, n, w.selected.Muted[n])
-			}
+			must.True(t, !w.speaks(n) || inside != w.selected.Muted[n], "%q: %v is muted: %v", links, n,
+				w.selected.Muted[n])
 		}
 	})
 }

@@ -181,10 +181,8 @@ func BenchmarkRecrawlPlan(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				p, err := Of(b.Context(), view, 20)
-				if err != nil || p.Pages != size.hosts*size.pages || len(p.Largest) != 20 ||
-					len(p.Next) != nextRecrawls {
-					b.Fatalf("%+v, %v", p, err)
-				}
+				must.True(b, err == nil && p.Pages == size.hosts*size.pages && len(p.Largest) == 20 &&
+					len(p.Next) == nextRecrawls, "%+v, %v", p, err)
 			}
 			b.ReportMetric(float64(heapBytes())-float64(before), "B-kept")
 		})

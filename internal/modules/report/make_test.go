@@ -91,13 +91,11 @@ func TestMake(t *testing.T) {
 		r.URLs["queued"] == 1 && r.Statuses["200"] == 1, "%+v", r)
 	want := []Seed{{URL: "http://never.test/", State: "unknown"},
 		{URL: "http://a.test/", State: "fetched", Status: 200, Known: 13, Fetched: 1, Failed: 2, Other: 10}}
-	if s := r.Seeds; s.Total != 2 || len(s.List) != 2 || s.List[0] != want[0] || s.List[1] != want[1] {
-		t.Errorf("%+v", s)
-	}
-	if r, err = Make(t.Context(), view(t), "", false, Options{Limit: 1, Now: now}); err != nil ||
-		len(r.Broken.List)+len(r.LeftOut.Hosts)+len(r.Seeds.List) != 3 || r.Broken.Total != 2 {
-		t.Errorf("%v: %+v", err, r)
-	}
+	s := r.Seeds
+	assert.True(t, s.Total == 2 && len(s.List) == 2 && s.List[0] == want[0] && s.List[1] == want[1], "%+v", s)
+	r, err = Make(t.Context(), view(t), "", false, Options{Limit: 1, Now: now})
+	assert.True(t, err == nil && len(r.Broken.List)+len(r.LeftOut.Hosts)+len(r.Seeds.List) == 3 &&
+		r.Broken.Total == 2, "%v: %+v", err, r)
 }
 
 // TestCausesOfHosts: a host that waits is left out for what keeps it, and a crawl that runs leaves out no other.
@@ -122,10 +120,9 @@ func TestCausesOfHosts(t *testing.T) {
 		c.host.Host, c.host.Waiting = "a.test", 3
 		must.Do(t, m.takeHost(&c.host))
 		assert.Equal(t, m.hosts["a.test"][0].Reason, c.cause, "its seed waits for")
-		if got := m.causes[c.cause]; c.cause != "" && (got == nil || got.URLs != 3) || len(m.causes) > 1 ||
-			c.cause == "" && len(m.causes) > 0 {
-			t.Errorf("%+v: %+v", c.host, m.causes)
-		}
+		got := m.causes[c.cause]
+		assert.True(t, (c.cause == "" || got != nil && got.URLs == 3) && len(m.causes) <= 1 &&
+			(c.cause != "" || len(m.causes) <= 0), "%+v: %+v", c.host, m.causes)
 	}
 }
 
@@ -174,13 +171,11 @@ func TestAPI(t *testing.T) {
 		!strings.Contains(header.Get("Content-Security-Policy"), "default-src 'none'") {
 		t.Errorf("%d, %v: %.200s", status, header, body)
 	}
-	if _, _, body = get("/report?format=csv&table=seeds&limit=1"); strings.Count(body, "\n") != 2 {
-		t.Error(body)
-	}
+	_, _, body = get("/report?format=csv&table=seeds&limit=1")
+	assert.True(t, strings.Count(body, "\n") == 2, "%v", body)
 	for _, bad := range []string{"?format=pdf", "?limit=0", "?limit=10001", "?table=x", "?unknown=1"} {
-		if status, _, body := get("/report" + bad); status != 422 {
-			t.Errorf("%s: %d, %s", bad, status, body)
-		}
+		status, _, body := get("/report" + bad)
+		assert.True(t, status == 422, "%s: %d, %s", bad, status, body)
 	}
 	a.making.Lock() // as while one is made
 	defer a.making.Unlock()

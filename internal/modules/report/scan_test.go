@@ -63,9 +63,8 @@ func TestScan(t *testing.T) {
 	}
 	// The page /2 has no such link any more; of a page with two links the first counts.
 	want := []string{"http://a.test/ first", "http://b.test/ b", "http://c.test/ c"}
-	if got := f.URLs[gone]; got.Count != 4 || !slices.Equal(from, want) {
-		t.Errorf("%d pages: %q, want %q", got.Count, from, want)
-	}
+	got := f.URLs[gone]
+	assert.True(t, got.Count == 4 && slices.Equal(from, want), "%d pages: %q, want %q", got.Count, from, want)
 	if got := f.URLs[moved]; got.Count != 1 || len(got.List) != 1 || got.List[0].Text != "mended" {
 		t.Errorf("%+v", got)
 	}

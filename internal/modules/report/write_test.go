@@ -76,10 +76,9 @@ func TestAdd(t *testing.T) {
 	sum := newSummary()
 	sum.Add(b, o)
 	sum.Add(a, o)
-	if s := sum.Seeds; s.Total != 1 || s.List[0].State != "failed" || s.List[0].Fetched != 3 ||
-		s.States["failed"] != 1 {
-		t.Errorf("%+v", s)
-	}
+	s := sum.Seeds
+	assert.True(t, s.Total == 1 && s.List[0].State == "failed" && s.List[0].Fetched == 3 && s.States["failed"] == 1,
+		"%+v", s)
 	assert.True(t, sum.URLs["failed"] == 2 && sum.Types[0].Responses == 2 && sum.Broken.Total == 2 &&
 		len(sum.Broken.List) == 2 && sum.LeftOut.Causes[0] == (Cause{"maze", 2, 2}) &&
 		sum.LeftOut.Hosts[0].Host == "b.test", "%+v", sum)
@@ -92,9 +91,8 @@ func TestAdd(t *testing.T) {
 	}
 	sum.Broken.List[0].From, sum.Broken.List[1].From = nil, nil
 	sum.Complete(o, found("http://x.test/", "http://y.test/"), found("http://y.test/", "http://z.test/"))
-	if l := sum.Broken.List[0]; l.URL != "http://b.test/" || l.Referrers != 4 || len(l.From) != 1 {
-		t.Errorf("%+v", l)
-	}
+	l := sum.Broken.List[0]
+	assert.True(t, l.URL == "http://b.test/" && l.Referrers == 4 && len(l.From) == 1, "%+v", l)
 	o.Limit = 1
 	if sum.Add(a, o); len(sum.Broken.List) != 1 || sum.Broken.Total != 3 || len(sum.LeftOut.Hosts) != 1 {
 		t.Errorf("%+v", sum)

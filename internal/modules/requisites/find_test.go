@@ -113,9 +113,7 @@ func TestOldEncoding(t *testing.T) {
 		"<link rel=icon href=\"?\xff\"><link rel=stylesheet href=\"f?\xff\">"
 	want := "+/d?%D1%8F +/f?%FF /a?%FF /b?%FF /c?%D1%8F /e?%D1%8F /%D1%8F?%FF"
 	got := strings.Join(found(t, text, "text/html; charset=windows-1251", "https://site.test/", 100), " ")
-	if got != want {
-		t.Errorf("%s\nwant %s", got, want)
-	}
+	assert.True(t, got == want, "%s\nwant %s", got, want)
 	got = strings.Join(found(t, "a { b: url(c?\xff) }", "text/css; charset=windows-1251", "https://site.test/", 9), " ")
 	if want := "/c?%D1%8F"; got != want {
 		t.Errorf("%s\nwant %s", got, want)
@@ -164,9 +162,8 @@ func TestBound(t *testing.T) {
 	got := found(t, page, "text/html", "https://site.test/", 10)
 	assert.True(t, len(got) == 10 && got[0] == "+/first.css" && got[9] == "/i8.png", "%v", got)
 	few := "<link rel=stylesheet href=a.css>" + strings.Repeat("<img src=a.png><img src=b.png><img src=c.png>", 2)
-	if _, left := Find([]byte(few), "text/html", mustParse(t, "https://site.test/"), 3); left != 1 {
-		t.Errorf("of 4 requisites %d are left out, at most 3 are taken", left)
-	}
+	_, left := Find([]byte(few), "text/html", mustParse(t, "https://site.test/"), 3)
+	assert.True(t, left == 1, "of 4 requisites %d are left out, at most 3 are taken", left)
 }
 
 func FuzzFind(f *testing.F) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage"
@@ -38,9 +39,8 @@ func TestParseItem(t *testing.T) {
 			URL: parseURL(t, "http://example.com/"), Crawl: "DEFAULT", Known: true, Due: time.Unix(maxUnix, 0),
 		},
 	} {
-		if got, err := ParseItem([]byte(line)); err != nil || !reflect.DeepEqual(got, want) {
-			t.Errorf("%s\nis %+v, %v\nwant %+v", line, got, err, want)
-		}
+		got, err := ParseItem([]byte(line))
+		assert.True(t, err == nil && reflect.DeepEqual(got, want), "%s\nis %+v, %v\nwant %+v", line, got, err, want)
 	}
 	for line, want := range map[string]string{
 		`{}`:                                    "neither",
@@ -49,9 +49,8 @@ func TestParseItem(t *testing.T) {
 		`{"known":{"info":{"url":7}}}`:          "not a URL item",
 		`http://example.com/`:                   "not a URL item",
 	} {
-		if got, err := ParseItem([]byte(line)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s is %+v, %v", line, got, err)
-		}
+		got, err := ParseItem([]byte(line))
+		assert.True(t, err != nil && strings.Contains(err.Error(), want), "%s is %+v, %v", line, got, err)
 	}
 }
 

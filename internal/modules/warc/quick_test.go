@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/amble-crawler/amble/internal/records/digest"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -41,9 +42,8 @@ func checkMember(t testing.TB, member, record []byte) {
 	z := must.Get(gzip.NewReader(bytes.NewReader(member)))(t)
 	z.Multistream(false)
 	got, err := io.ReadAll(z)
-	if err != nil || !bytes.Equal(got, record) {
-		t.Fatalf("a record of %d bytes comes back with %d bytes and error %v", len(record), len(got), err)
-	}
+	must.True(t, err == nil && bytes.Equal(got, record), "a record of %d bytes comes back with %d bytes and error %v",
+		len(record), len(got), err)
 }
 
 func TestQuickGzip(t *testing.T) {
@@ -84,9 +84,8 @@ func TestQuickSize(t *testing.T) {
 	for i := range random {
 		random[i] = byte(rand.Uint32())
 	}
-	if n := len(q.member(t, random)); n > len(random)+100 {
-		t.Errorf("%d random bytes became %d", len(random), n)
-	}
+	n := len(q.member(t, random))
+	assert.True(t, n <= len(random)+100, "%d random bytes became %d", len(random), n)
 	text := []byte(strings.Repeat("Не всякий текст подходит. ", 100) + fmt.Sprint(rand.Perm(300)))
 	var slow bytes.Buffer
 	q.gzipCompressor.begin(&slow, int64(len(text)))
@@ -119,9 +118,7 @@ func TestQuickTable(t *testing.T) {
 				sum += 1 << (13 - n)
 			}
 		}
-		if sum != 1<<13 {
-			t.Errorf("the codes fill %d of %d", sum, 1<<13)
-		}
+		assert.True(t, sum == 1<<13, "the codes fill %d of %d", sum, 1<<13)
 	}
 	if folder := os.Getenv("AMBLE_TRAIN"); folder != "" {
 		symbols, distances := countSymbols(t, folder)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -91,9 +92,8 @@ func TestRoundTrip(t *testing.T) {
 						t.Errorf("record %d: %.99q of %d bytes, %v", i, got, rec.Size, err)
 					}
 				}
-				if _, err := r.Next(); err != io.EOF {
-					t.Errorf("behind the last record: %v", err)
-				}
+				_, err := r.Next()
+				assert.True(t, err == io.EOF, "behind the last record: %v", err)
 				if r.Offset() != int64(len(data)) {
 					t.Errorf("the reader is at %d of %d", r.Offset(), len(data))
 				}
@@ -120,19 +120,13 @@ func TestOffsets(t *testing.T) {
 			if err == io.EOF {
 				break
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			if rec.Offset != end {
-				t.Errorf("a record at %d behind one that ends at %d", rec.Offset, end)
-			}
+			must.Do(t, err)
+			assert.True(t, rec.Offset == end, "a record at %d behind one that ends at %d", rec.Offset, end)
 			want, err := io.ReadAll(rec.Block)
 			if err == nil {
 				err = r.Skip()
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			end = r.Offset()
 			for name, source := range map[string]io.Reader{
 				"seeks": io.NewSectionReader(bytes.NewReader(data), 0, end), "reads": bytes.NewBuffer(data[:end]),
@@ -140,9 +134,7 @@ func TestOffsets(t *testing.T) {
 				other := NewReader(source)
 				must.Do(t, other.Goto(rec.Offset))
 				again, err := other.Next()
-				if err != nil {
-					t.Fatalf("%s: %v", name, err)
-				}
+				must.Do(t, err, name)
 				if got, err := io.ReadAll(again.Block); err != nil || !bytes.Equal(got, want) ||
 					again.Offset != rec.Offset {
 					t.Errorf("%s to %d: %.20q at %d, %v", name, rec.Offset, got, again.Offset, err)
@@ -202,9 +194,8 @@ func TestDamage(t *testing.T) {
 		"many fields": {gzipped("WARC/1.1\r\n" + strings.Repeat("A:b\r\n", maxFields+1) + "\r\n"),
 			ErrFormat},
 	} {
-		if n, err := readAll(test.data); !errors.Is(err, test.want) {
-			t.Errorf("%s: %d records, then %v", name, n, err)
-		}
+		n, err := readAll(test.data)
+		assert.True(t, errors.Is(err, test.want), "%s: %d records, then %v", name, n, err)
 	}
 }
 
@@ -218,19 +209,13 @@ func TestTornAnywhere(t *testing.T) {
 			records, err := readAll(data[:n])
 			switch {
 			case n == 0 || n == first:
-				if err != io.EOF {
-					t.Errorf("%d bytes: %v", n, err)
-				}
+				assert.True(t, err == io.EOF, "%d bytes: %v", n, err)
 			case n == len(c.Start()): // a dictionary and nothing else
-				if err != io.EOF || records > 0 {
-					t.Errorf("%d bytes: %d records, then %v", n, records, err)
-				}
+				assert.True(t, err == io.EOF && records <= 0, "%d bytes: %d records, then %v", n, records, err)
 			case !errors.Is(err, ErrTorn):
 				t.Errorf("%d bytes: %d records, then %v", n, records, err)
 			}
-			if n >= first && records < 1 {
-				t.Errorf("%d bytes: the first record was not read", n)
-			}
+			assert.True(t, n < first || records >= 1, "%d bytes: the first record was not read", n)
 		}
 	})
 }
@@ -240,26 +225,22 @@ func TestTornAnywhere(t *testing.T) {
 func TestLinesOfOthers(t *testing.T) {
 	rec := must.Get(NewReader(
 		bytes.NewReader(gzipped("WARC/1.0\nwarc-type: response\nX: a\n  b\nCONTENT-LENGTH:2\n\nab\r\n\r\n"))).Next())(t)
-	if rec.Type() != TypeResponse || rec.Header.Get("x") != "a b" || rec.Size != 2 {
-		t.Errorf("header %q", rec.Header)
-	}
+	assert.True(t, rec.Type() == TypeResponse && rec.Header.Get("x") == "a b" && rec.Size == 2, "header %q",
+		rec.Header)
 }
 
 func TestHeaderKeepsToItsLines(t *testing.T) {
 	b := AppendFields(nil, []Field{{"via", "http://a.test/\r\nevil: 1\x00"}})
-	if want := "via: http://a.test/  evil: 1 \r\n"; string(b) != want {
-		t.Errorf("%q", b)
-	}
+	want := "via: http://a.test/  evil: 1 \r\n"
+	assert.True(t, string(b) == want, "%q", b)
 }
 
 func TestIDsDiffer(t *testing.T) {
 	seen := make(map[string]bool)
 	for range 1000 {
 		id := NewID()
-		if len(id) != len("<urn:uuid:00000000-0000-4000-8000-000000000000>") || id[24] != '4' ||
-			!strings.Contains("89ab", id[29:30]) || seen[id] {
-			t.Fatalf("%q", id)
-		}
+		must.True(t, len(id) == len("<urn:uuid:00000000-0000-4000-8000-000000000000>") && id[24] == '4' &&
+			strings.Contains("89ab", id[29:30]) && !seen[id], "%q", id)
 		seen[id] = true
 	}
 }
@@ -274,9 +255,7 @@ func TestWriteFromHoldsTheLength(t *testing.T) {
 func TestHTTP(t *testing.T) {
 	head := "HTTP/1.1 301 Moved\r\nLocation:  /x \r\nlocation: /y\r\n\r\n"
 	n, ok := HTTPHead([]byte(head + "body\r\n\r\n"))
-	if n != len(head) || !ok {
-		t.Errorf("the header has %d bytes: %t", n, ok)
-	}
+	assert.True(t, n == len(head) && ok, "the header has %d bytes: %t", n, ok)
 	if _, ok := HTTPHead([]byte("HTTP/1.1 200 OK\r\nA: b\r\n")); ok {
 		t.Error("a header without an end is whole")
 	}
@@ -285,9 +264,7 @@ func TestHTTP(t *testing.T) {
 		t.Errorf("status %d, location %q", Status([]byte(head)), HTTPField([]byte(head), "LOCATION"))
 	}
 	for _, bad := range []string{"", "HTTP/1.1", "HTTP/1.1 x", "HTTP/1.1 99", "HTTP/1.1 abc d"} {
-		if got := Status([]byte(bad)); got != 0 {
-			t.Errorf("%q: status %d", bad, got)
-		}
+		assert.Equal(t, Status([]byte(bad)), 0, bad, "status")
 	}
 }
 
@@ -306,9 +283,7 @@ func TestStoredHead(t *testing.T) {
 			"X-Archive-Orig-Transfer-Encoding:\n chunked\nA: b\nContent-Length: 7\r\n\n",
 		"": "",
 	} {
-		if got := string(AppendStoredHead([]byte("x"), []byte(head), 7)); got != "x"+want {
-			t.Errorf("%q became %q, want %q", head, got, want)
-		}
+		assert.Equal(t, string(AppendStoredHead([]byte("x"), []byte(head), 7)), "x"+want, head, "became", want)
 	}
 }
 
@@ -316,23 +291,19 @@ func TestEntry(t *testing.T) {
 	const want = `com,example)/a?b=c 20261120121415 {"url":"https://example.com/a?b=c","mime":"text/html","status":"200",` +
 		`"digest":"sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824","length":"512","offset":"1024","filename":"a.warc.gz"}` + "\n"
 	line := someEntry.Append(nil)
-	if string(line) != want {
-		t.Errorf("got  %s\nwant %s", line, want)
-	}
+	assert.True(t, string(line) == want, "got  %s\nwant %s", line, want)
 	strange := someEntry
 	strange.Mime, strange.Status, strange.URL = "te\"xt\\\x01ü", 0, "http://a.test/<&>"
 	for _, e := range []Entry{someEntry, strange, {Key: "-", Time: someEntry.Time}} {
-		if back, err := ParseEntry(e.Append(nil)); err != nil || back != e {
-			t.Errorf("got %+v, want %+v: %v", back, e, err)
-		}
+		back, err := ParseEntry(e.Append(nil))
+		assert.True(t, err == nil && back == e, "got %+v, want %+v: %v", back, e, err)
 	}
 	for _, bad := range []string{"", "a", "a b", "a 20261120121415", "a 2026 {}", "a 20261120121415 nonsense",
 		" 20261120121415 {}",
 		`a 20261120121415 {"length":"x","offset":"1"}`, `a 20261120121415 {"length":"1","offset":"-1"}`,
 		`a 20261120121415 {"length":"1","offset":"1","status":"x"}`} {
-		if _, err := ParseEntry([]byte(bad)); !errors.Is(err, ErrEntry) {
-			t.Errorf("%q: %v", bad, err)
-		}
+		_, err := ParseEntry([]byte(bad))
+		assert.True(t, errors.Is(err, ErrEntry), "%q: %v", bad, err)
 	}
 }
 
@@ -346,14 +317,12 @@ func TestEntryOf(t *testing.T) {
 		t.Errorf("got %+v", e)
 	}
 	h[0].Value = TypeRevisit
-	if e, ok = EntryOf(h, head); !ok || e.Mime != MimeRevisit {
-		t.Errorf("a revisit: %+v", e)
-	}
+	e, ok = EntryOf(h, head)
+	assert.True(t, ok && e.Mime == MimeRevisit, "a revisit: %+v", e)
 	for _, kind := range []string{TypeInfo, TypeRequest, TypeMetadata} {
 		h[0].Value = kind
-		if _, ok := EntryOf(h, head); ok {
-			t.Errorf("a %s record has an entry", kind)
-		}
+		_, ok := EntryOf(h, head)
+		assert.True(t, !ok, "a %s record has an entry", kind)
 	}
 }
 
@@ -388,9 +357,7 @@ func TestKey(t *testing.T) {
 		"http://user:pass@example.com/":                                    "com,example)/",
 		"http://example.com/(S(4hqa0555fwsecu455xqckv45))/m.aspx":          "com,example)/m.aspx",
 	} {
-		if got := Key(url); got != want {
-			t.Errorf("%s: got %s, want %s", url, got, want)
-		}
+		assert.Equal(t, Key(url), want, url)
 	}
 }
 
@@ -409,17 +376,14 @@ func FuzzReader(f *testing.F) {
 			if err != nil {
 				return
 			}
-			if rec.Offset <= last || rec.Offset >= int64(len(data)) {
-				t.Fatalf("record at %d behind one at %d", rec.Offset, last)
-			}
+			must.True(t, rec.Offset > last && rec.Offset < int64(len(data)), "record at %d behind one at %d",
+				rec.Offset, last)
 			last = rec.Offset
 			n, err := io.Copy(io.Discard, io.LimitReader(rec.Block, 64<<10)) // more would only take time
 			if err == nil && n != min(rec.Size, 64<<10) {
 				t.Fatalf("%d bytes of %d", n, rec.Size)
 			}
-			if rec.Size > maxBlock {
-				t.Fatalf("a record of %d bytes", rec.Size)
-			}
+			must.True(t, rec.Size <= maxBlock, "a record of %d bytes", rec.Size)
 			EntryOf(rec.Header, []byte("HTTP/1.1 200 OK\r\n\r\n"))
 		}
 	})

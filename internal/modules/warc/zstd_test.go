@@ -12,6 +12,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -37,9 +38,8 @@ func TestZstdGolden(t *testing.T) {
 			"\r\n\r\n\r\n")) +
 		"015e9324"
 	data := file(t, Compression{Format: FormatZstd, Level: 1}, strings.Repeat("short ", 39)+"\r\n")
-	if got := hex.EncodeToString(data); got != stored {
-		t.Errorf("a stored record is\n%s, want\n%s", got, stored)
-	}
+	got := hex.EncodeToString(data)
+	assert.True(t, got == stored, "a stored record is\n%s, want\n%s", got, stored)
 	packed := "28b52ffd640213c5030062471a1d508b1da072e7b789156c1517d7aa8de5a609e389d9080db5311d50d307baba8481406149" +
 		"6035ebea32334bde908cf70825dfcb079b6e82b527edab1b5eaa5b298b57f2970ac6d0fe38e6f41767213973504f848b771f3d08451f93" +
 		"3ff46854738ba3db48039a5b9c0300be372d1d0ecab5d09d4e09f7ab35"
@@ -60,9 +60,7 @@ func TestZstdFrames(t *testing.T) {
 		}
 		data := file(t, c, blocks...)
 		decoder, err := zstd.NewReader(nil, zstd.WithDecoderDicts(dictionary(t)), zstd.WithDecoderMaxWindow(maxWindow))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if got, err := decoder.DecodeAll(data, nil); err != nil || string(got) != plain {
 			t.Errorf("%s: %d bytes, want %d: %v", name, len(got), len(plain), err)
 		}
@@ -73,9 +71,7 @@ func TestZstdFrames(t *testing.T) {
 			if err == nil {
 				err = r.Skip()
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			record := data[rec.Offset:r.Offset()]
 			if rec.Offset == 0 {
 				record = record[len(c.Start()):]
@@ -85,9 +81,8 @@ func TestZstdFrames(t *testing.T) {
 				(h.DictionaryID != 0) != (c.Dictionary != nil) {
 				t.Errorf("%s: a frame begins with %+v: %v", name, h, err)
 			}
-			if h.FrameContentSize < uint64(rec.Size) || h.WindowSize > maxWindow {
-				t.Errorf("%s: a record of %d bytes has a frame of %+v", name, rec.Size, h)
-			}
+			assert.True(t, h.FrameContentSize >= uint64(rec.Size) && h.WindowSize <= maxWindow,
+				"%s: a record of %d bytes has a frame of %+v", name, rec.Size, h)
 		}
 	}
 }
@@ -102,9 +97,7 @@ func plainFile(t *testing.T, blocks ...string) string {
 		if err == io.EOF {
 			return b.String()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		b.Write(rec.Header.append(nil))
 		io.Copy(&b, rec.Block)
 		b.WriteString(recordEnd)
@@ -135,9 +128,8 @@ func TestZstdOfOthers(t *testing.T) {
 			nil),
 		"unsized": append(bytes.Clone(unsized.Bytes()), unsized.Bytes()...),
 	} {
-		if n, err := readAll(data); n != 2 || err != io.EOF {
-			t.Errorf("%s: %d records, then %v", name, n, err)
-		}
+		n, err := readAll(data)
+		assert.True(t, n == 2 && err == io.EOF, "%s: %d records, then %v", name, n, err)
 	}
 }
 
@@ -167,9 +159,8 @@ func TestZstdDamage(t *testing.T) {
 		"a dictionary that is none": {append(skippable(dictionaryMagic, []byte("nonsense")), whole...), ErrFormat},
 		"a reserved block":          {[]byte("\x28\xb5\x2f\xfd\x20\x02\x07\x00\x00"), ErrFormat},
 	} {
-		if n, err := readAll(test.data); !errors.Is(err, test.want) {
-			t.Errorf("%s: %d records, then %v", name, n, err)
-		}
+		n, err := readAll(test.data)
+		assert.True(t, errors.Is(err, test.want), "%s: %d records, then %v", name, n, err)
 	}
 }
 
@@ -205,12 +196,10 @@ func TestZstdBombs(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		_, err := readAll(test.data)
 		runtime.ReadMemStats(&after)
-		if err == nil || !strings.Contains(err.Error(), test.want) {
-			t.Errorf("%s: got %v, want %q", name, err, test.want)
-		}
-		if used := after.TotalAlloc - before.TotalAlloc; used > 40<<20 {
-			t.Errorf("%s: %d bytes were allocated", name, used)
-		}
+		assert.True(t, err != nil && strings.Contains(err.Error(), test.want), "%s: got %v, want %q", name, err,
+			test.want)
+		used := after.TotalAlloc - before.TotalAlloc
+		assert.True(t, used <= 40<<20, "%s: %d bytes were allocated", name, used)
 	}
 }
 

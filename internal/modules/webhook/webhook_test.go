@@ -216,12 +216,10 @@ func TestDelivery(t *testing.T) {
 		},
 	} {
 		r.set(answer)
-		if more, err := s.round(t.Context()); err == nil || more {
-			t.Errorf("a delivery that was not taken: %v, %v", more, err)
-		}
-		if _, is := s.Trouble(); !is {
-			t.Error("there is no trouble")
-		}
+		more, err := s.round(t.Context())
+		assert.True(t, err != nil && !more, "a delivery that was not taken: %v, %v", more, err)
+		_, is := s.Trouble()
+		assert.True(t, is, "there is no trouble")
 	}
 	r.set(nil)
 	s.o.Alarms.Add("walls-1", map[string]string{"code": "walls"}, false)
@@ -240,9 +238,8 @@ func TestDelivery(t *testing.T) {
 	}
 	must.Do(t, s.End(t.Context(), false))
 	r.check(701)
-	if files, err := list(c.o.Dir); err != nil || len(files) != 1 || files[0].complete {
-		t.Errorf("the queue has %v (%v)", files, err)
-	}
+	files, err := list(c.o.Dir)
+	assert.True(t, err == nil && len(files) == 1 && !files[0].complete, "the queue has %v (%v)", files, err)
 	c.w.Close()
 }
 

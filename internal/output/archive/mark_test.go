@@ -21,9 +21,8 @@ func TestMarksAsStored(t *testing.T) {
 	assert.Slice(t, marks, want, "marks")
 	assert.Equal(t, string(EncodeMarks(marks)), stored, "was stored again as")
 	for _, none := range []string{"", "null", "[]"} {
-		if marks, err := DecodeMarks([]byte(none)); err != nil || len(marks) > 0 {
-			t.Errorf("%q: %q, %v", none, marks, err)
-		}
+		marks, err := DecodeMarks([]byte(none))
+		assert.True(t, err == nil && len(marks) <= 0, "%q: %q, %v", none, marks, err)
 	}
 	assert.Fails(DecodeMarks([]byte(`{"File":"a"}`)))(t, nil, "an object was taken for marks")
 	s := Series{c: SeriesOptions{Naming: pageNames}}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/amble-crawler/amble/internal/testing/assert"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 var pageNames = numbered("pages-", ".jsonl", "")
@@ -49,9 +50,8 @@ func FuzzNamingParse(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
-		if serial, base, suffix, ok := pageNames.Parse(name); ok &&
-			(base+suffix != name || !strings.HasPrefix(name, "pages-"+SerialText(serial)+".jsonl")) {
-			t.Fatalf("%q is taken for number %d with suffix %q", name, serial, suffix)
-		}
+		serial, base, suffix, ok := pageNames.Parse(name)
+		must.True(t, !ok || base+suffix == name && strings.HasPrefix(name, "pages-"+SerialText(serial)+".jsonl"),
+			"%q is taken for number %d with suffix %q", name, serial, suffix)
 	})
 }

@@ -73,9 +73,8 @@ func TestEncodeGolden(t *testing.T) {
 }
 
 func TestEncodeNeedsURL(t *testing.T) {
-	if _, err := (Page{Status: 200}).Encode(); !errors.Is(err, ErrPage) {
-		t.Fatalf("got %v", err)
-	}
+	_, err := (Page{Status: 200}).Encode()
+	must.True(t, errors.Is(err, ErrPage), "got %v", err)
 }
 
 func TestEncodeBoundsTexts(t *testing.T) {

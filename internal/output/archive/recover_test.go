@@ -171,9 +171,8 @@ func TestOpenCutsToTheMarks(t *testing.T) {
 			w := mustOpen(t, o, tt.marks)
 			assert.Equal(t, len(names(t, o.Dir)), len(tt.want), "files")
 			for name, want := range tt.want {
-				if got, err := os.ReadFile(filepath.Join(o.Dir, name)); err != nil || string(got) != want {
-					t.Errorf("%s holds %q (%v), want %q", name, got, err, want)
-				}
+				got, err := os.ReadFile(filepath.Join(o.Dir, name))
+				assert.True(t, err == nil && string(got) == want, "%s holds %q (%v), want %q", name, got, err, want)
 			}
 			if tt.after == nil {
 				tt.after = tt.marks
@@ -181,10 +180,9 @@ func TestOpenCutsToTheMarks(t *testing.T) {
 			assert.Slice(t, mustSync(t, w), tt.after, "marks", tt.marks, "became")
 			mustAppend(t, w, "next")
 			mustSync(t, w)
-			if got, err := os.ReadFile(filepath.Join(o.Dir, tt.next)); err != nil ||
-				string(got) != tt.want[tt.next]+"next\n" {
-				t.Errorf("the next line is not in %s: %q (%v)", tt.next, got, err)
-			}
+			got, err := os.ReadFile(filepath.Join(o.Dir, tt.next))
+			assert.True(t, err == nil && string(got) == tt.want[tt.next]+"next\n",
+				"the next line is not in %s: %q (%v)", tt.next, got, err)
 		})
 	}
 }
@@ -226,9 +224,7 @@ func TestSettingAsideOverwritesNothing(t *testing.T) {
 	}
 	w := mustOpen(t, o, nil)
 	wantNames(t, o.Dir, "pages-000001.jsonl.unmarked", "pages-000001.jsonl.unmarked.2", "pages-000001.jsonl.unmarked.3")
-	if got, err := os.ReadFile(filepath.Join(o.Dir, "pages-000001.jsonl.unmarked.3")); err != nil ||
-		string(got) != "a\n" {
-		t.Errorf("%q (%v)", got, err)
-	}
+	got, err := os.ReadFile(filepath.Join(o.Dir, "pages-000001.jsonl.unmarked.3"))
+	assert.True(t, err == nil && string(got) == "a\n", "%q (%v)", got, err)
 	assert.Slice(t, w.Aside(), []Aside{{"pages-000001.jsonl", "pages-000001.jsonl.unmarked.3", false, 0}})
 }

@@ -109,9 +109,8 @@ func TestFilesRotateBetweenLines(t *testing.T) {
 	wantNames(t, o.Dir)
 	mustAppend(t, w, lines(0, 12)...)
 	want := []Mark{FileMark{File: "pages-000003.jsonl", Length: 40}.Mark()}
-	if got := mustSync(t, w); !slices.Equal(got, want) {
-		t.Fatalf("marks %v, want %v", got, want)
-	}
+	got := mustSync(t, w)
+	must.True(t, slices.Equal(got, want), "marks %v, want %v", got, want)
 	// A file whose mark is not committed keeps its suffix: the commit may still fail.
 	wantNames(t, o.Dir, "pages-000001.jsonl.open", "pages-000002.jsonl.open", "pages-000003.jsonl.open")
 	must.Do(t, w.Committed())
@@ -136,14 +135,12 @@ func TestLongLineHasAFileOfItsOwn(t *testing.T) {
 func TestSyncWithoutLinesMovesNothing(t *testing.T) {
 	o := options(t)
 	w := mustOpen(t, o, nil)
-	if marks := mustSync(t, w); len(marks) != 0 {
-		t.Fatalf("marks of nothing: %v", marks)
-	}
+	marks := mustSync(t, w)
+	must.True(t, len(marks) == 0, "marks of nothing: %v", marks)
 	mustAppend(t, w, "a")
 	first := mustSync(t, w)
-	if second := mustSync(t, w); !slices.Equal(first, second) {
-		t.Fatalf("marks moved from %v to %v", first, second)
-	}
+	second := mustSync(t, w)
+	must.True(t, slices.Equal(first, second), "marks moved from %v to %v", first, second)
 }
 
 func TestFinishDropsWhatWasNotSynced(t *testing.T) {
@@ -177,12 +174,10 @@ func TestNoneWritesNothingAndCarriesMarks(t *testing.T) {
 		FileMark{File: "crawl-20260101000000-000002-h.warc.gz", Length: 123}.Mark()}
 	w := mustOpen(t, o, before)
 	mustAppend(t, w, "a")
-	if got := mustSync(t, w); !slices.Equal(got, before) {
-		t.Fatalf("marks %v came back as %v", before, got)
-	}
-	if _, err := os.Stat(o.Dir); !errors.Is(err, os.ErrNotExist) {
-		t.Fatalf("there is a directory: %v", err)
-	}
+	got := mustSync(t, w)
+	must.True(t, slices.Equal(got, before), "marks %v came back as %v", before, got)
+	_, err := os.Stat(o.Dir)
+	must.True(t, errors.Is(err, os.ErrNotExist), "there is a directory: %v", err)
 }
 
 func TestMarksOfOtherFormsAreCarried(t *testing.T) {
@@ -190,9 +185,8 @@ func TestMarksOfOtherFormsAreCarried(t *testing.T) {
 	w := mustOpen(t, options(t), []Mark{foreign})
 	mustAppend(t, w, "a")
 	want := []Mark{foreign, FileMark{File: "pages-000001.jsonl", Length: 2}.Mark()}
-	if got := mustSync(t, w); !slices.Equal(got, want) {
-		t.Fatalf("got %v, want %v", got, want)
-	}
+	got := mustSync(t, w)
+	must.True(t, slices.Equal(got, want), "got %v, want %v", got, want)
 }
 
 func TestRollback(t *testing.T) {
@@ -264,14 +258,12 @@ func TestConcurrentSinks(t *testing.T) {
 	append("a")
 	pages := FileMark{File: "pages-000001.jsonl", Length: int64(len(encoded("a")))}
 	want := []Mark{pages.Mark(), recorderMark}
-	if got := mustSync(t, w); !slices.Equal(got, want) {
-		t.Fatalf("got %v, want %v", got, want)
-	}
+	got := mustSync(t, w)
+	must.True(t, slices.Equal(got, want), "got %v, want %v", got, want)
 	append("b")
 	r.fail = errors.New("no room")
-	if _, err := w.Sync(); !errors.Is(err, r.fail) {
-		t.Fatalf("got %v", err)
-	}
+	_, err := w.Sync()
+	must.True(t, errors.Is(err, r.fail), "got %v", err)
 	assert.Equal(t, len(output(t, o.Dir)), 1, "lines")
 	assert.Equal(t, r.restored, 1, "the sink that failed was not rolled back")
 	r.fail = nil

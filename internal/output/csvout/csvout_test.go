@@ -69,9 +69,8 @@ func TestWriter(t *testing.T) {
 // TestWriterWithoutValues: a list without values has its line of names, so that a database makes the table.
 func TestWriterWithoutValues(t *testing.T) {
 	var out bytes.Buffer
-	if err := New[base](&out).Flush(); err != nil || out.String() != "url\n" {
-		t.Errorf("%q, %v", out.String(), err)
-	}
+	err := New[base](&out).Flush()
+	assert.True(t, err == nil && out.String() == "url\n", "%q, %v", out.String(), err)
 }
 
 func TestDefuse(t *testing.T) {

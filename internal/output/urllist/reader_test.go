@@ -151,10 +151,9 @@ func TestLongLinesAreBoundedAndPassedOver(t *testing.T) {
 	const length = 40 << 20
 	list := must.Get(NewReader(io.MultiReader(&endless{length}, strings.NewReader("\nhttp://a.test/\n"))))(t)
 	var bad *BadLine
-	if _, err := list.Next(); !errors.As(err, &bad) || bad.Line != 1 || len(bad.Text) > shownText ||
-		!strings.Contains(bad.Reason, "too long") {
-		t.Errorf("%v", err)
-	}
+	_, err := list.Next()
+	assert.True(t, errors.As(err, &bad) && bad.Line == 1 && len(bad.Text) <= shownText &&
+		strings.Contains(bad.Reason, "too long"), "%v", err)
 	if item, err := list.Next(); err != nil || item.Line != 2 {
 		t.Errorf("%+v, %v", item, err)
 	}

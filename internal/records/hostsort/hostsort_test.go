@@ -34,9 +34,8 @@ func wantEmpty(t *testing.T, r *Workspace, dir string) {
 		t.Errorf("%d bytes of memory, %d of disk space, %d files and %d bytes of the spool are held", memory, disk,
 			r.pool.Files(), r.pool.Held())
 	}
-	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
-		t.Errorf("files are left: %v, %v", left, err)
-	}
+	left, err := os.ReadDir(dir)
+	assert.True(t, err == nil && len(left) == 0, "files are left: %v, %v", left, err)
 }
 
 // entry is a record of a test with its host.
@@ -160,9 +159,8 @@ func TestRoomIsShared(t *testing.T) {
 		e := entry{fmt.Sprintf("h%d.test", n%57), fmt.Sprint(i, " ", n)}
 		all[i] = append(all[i], e)
 		mustAdd(t, sorters[i], e)
-		if held, _ := room.Held(); held > memory {
-			t.Fatalf("%d bytes are held", held)
-		}
+		held, _ := room.Held()
+		must.True(t, held <= memory, "%d bytes are held", held)
 	}
 	for i, s := range sorters {
 		if got := take(t, s); !slices.Equal(got, sortPlainly(all[i])) {
@@ -197,9 +195,8 @@ func TestRecordTooLong(t *testing.T) {
 	s := room.NewSorter(false)
 	assert.True(t, s.Add("a.test", make([]byte, MaxRecord+1)) != nil, "a record that is too long is taken")
 	mustAdd(t, s, entry{"a.test", strings.Repeat("x", MaxRecord)})
-	if got := take(t, s); len(got) != 1 || len(got[0].text) != MaxRecord {
-		t.Errorf("%d records", len(got))
-	}
+	got := take(t, s)
+	assert.True(t, len(got) == 1 && len(got[0].text) == MaxRecord, "%d records", len(got))
 	mustReset(t, s)
 }
 

@@ -22,12 +22,10 @@ func TestFields(t *testing.T) {
 	assert.Equal(t, d.Uint16(), 0x0102, "16 bits")
 	assert.Equal(t, d.Uint32(), 0x01020304, "32 bits")
 	assert.Equal(t, d.Uint64(), 0x0102030405060708, "64 bits")
-	if u, v, n := d.Uvarint(), d.Varint(), d.UvarintMax(5); u != 300 || v != -300 || n != 5 {
-		t.Errorf("numbers %d, %d and %d", u, v, n)
-	}
-	if short, long := d.Short(), d.Long(); string(short) != "ab" || string(long) != "cde" {
-		t.Errorf("texts %q and %q", short, long)
-	}
+	u, v, n := d.Uvarint(), d.Varint(), d.UvarintMax(5)
+	assert.True(t, u == 300 && v == -300 && n == 5, "numbers %d, %d and %d", u, v, n)
+	short, long := d.Short(), d.Long()
+	assert.True(t, string(short) == "ab" && string(long) == "cde", "texts %q and %q", short, long)
 	if err := d.End(); !d.OK() || d.Err() != nil || !errors.Is(err, ErrRest) || d.Len() != 2 {
 		t.Errorf("before the end: %v, %v, %d bytes left", d.Err(), err, d.Len())
 	}

@@ -98,9 +98,8 @@ func TestTDMFile(t *testing.T) {
 	}
 	many := "[" + strings.Repeat(`{"location":"/*a","tdm-reservation":1},`, 2*maxTDMRules) +
 		`{"location":"/","tdm-reservation":1}]`
-	if f, err = ParseTDMFile([]byte(many)); err != nil || len(f.rules) != maxTDMRules {
-		t.Errorf("%d rules, %v", len(f.rules), err)
-	}
+	f, err = ParseTDMFile([]byte(many))
+	assert.True(t, err == nil && len(f.rules) == maxTDMRules, "%d rules, %v", len(f.rules), err)
 }
 
 func statement(source Source, preferences string) Statement {
@@ -159,9 +158,8 @@ func TestCombineInAnySequence(t *testing.T) {
 		e := Combine(list)
 		shuffled := slices.Clone(list)
 		r.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
-		if got := Combine(shuffled).Preferences; got != e.Preferences {
-			t.Fatalf("%v: %q, in another order %q", list, e.Preferences, got)
-		}
+		got := Combine(shuffled).Preferences
+		must.True(t, got == e.Preferences, "%v: %q, in another order %q", list, e.Preferences, got)
 		for c, p := range e.Preferences {
 			if p == Unknown != (e.By[c] < 0) || p != Unknown && !reflect.ValueOf(list[e.By[c]].Preferences).IsValid() {
 				t.Fatalf("%v: %v is %q by statement %d", list, Category(c), p, e.By[c])
@@ -185,9 +183,8 @@ func TestPolicy(t *testing.T) {
 		"ai-input=n":           Record,
 		"search=n, train-ai=n": SkipFetching,
 	} {
-		if got, _ := p.Action(Combine([]Statement{statement(SourceRobots, preferences)})); got != want {
-			t.Errorf("%q: %v, want %v", preferences, got, want)
-		}
+		got, _ := p.Action(Combine([]Statement{statement(SourceRobots, preferences)}))
+		assert.True(t, got == want, "%q: %v, want %v", preferences, got, want)
 	}
 	assert.True(t, !p.Fetches() && (Policy{}).Fetches(),
 		"a policy that skips fetching fetches everything, or one that does nothing does not")
@@ -220,9 +217,8 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 		if file, err := ParseTDMFile([]byte(text)); err == nil {
-			if s, ok := file.Statement("/" + text); ok && s.Preferences[Mining] == Unknown {
-				t.Errorf("%v states nothing", s)
-			}
+			s, ok := file.Statement("/" + text)
+			assert.True(t, !ok || s.Preferences[Mining] != Unknown, "%v states nothing", s)
 		}
 	})
 }

@@ -97,7 +97,6 @@ func TestHostileTerms(t *testing.T) {
 	words := strings.Repeat("x ", 10*maxUses) + "ai-train"
 	terms, err = ParseTerms([]byte(`<rsl><content url="/"><license><permits type="usage">` + words +
 		"</permits></license></content></rsl>"))
-	if s, _ := terms.Statement(SourceMeta, "x", "a.test", "/"); err != nil || s.Preferences[TrainAI] != Disallowed {
-		t.Errorf("%v, %v", s, err)
-	}
+	s, _ := terms.Statement(SourceMeta, "x", "a.test", "/")
+	assert.True(t, err == nil && s.Preferences[TrainAI] == Disallowed, "%v, %v", s, err)
 }

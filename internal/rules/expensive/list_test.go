@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -16,9 +17,7 @@ func TestForms(t *testing.T) {
 	l := NewList()
 	found := make(map[int]bool)
 	for fields := range lines(t, "testdata/urls.txt") {
-		if len(fields) != 3 {
-			t.Fatalf("%q, want: class, product of the page, target", fields)
-		}
+		must.True(t, len(fields) == 3, "%q, want: class, product of the page, target", fields)
 		class, product, target := fields[0], fields[1], fields[2]
 		var on Products
 		if product != "-" {
@@ -36,9 +35,7 @@ func TestForms(t *testing.T) {
 		}
 	}
 	for _, n := range l.all() {
-		if !found[n.Number] {
-			t.Errorf("%s: no URL of testdata/urls.txt is of it", n)
-		}
+		assert.True(t, found[n.Number], "%s: no URL of testdata/urls.txt is of it", n)
 	}
 }
 
@@ -97,9 +94,8 @@ func TestProducts(t *testing.T) {
 		if c.want != "" {
 			want = l.products1(t, c.want)
 		}
-		if got := l.Products(c.generator, []string{c.cookie}); got != want {
-			t.Errorf("%q, %q: %b, want %b", c.generator, c.cookie, got, want)
-		}
+		got := l.Products(c.generator, []string{c.cookie})
+		assert.True(t, got == want, "%q, %q: %b, want %b", c.generator, c.cookie, got, want)
 	}
 }
 
@@ -113,21 +109,18 @@ func TestUnreadableLists(t *testing.T) {
 		"a | b | url | path=x depth=y | s | 2026-11-24",
 		" | b | url | path=x | s | 2026-11-24",
 	} {
-		if _, err := parse("# comment\n" + text); err == nil || !strings.HasPrefix(err.Error(), "line 2: ") {
-			t.Errorf("%q: %v", text, err)
-		}
+		_, err := parse("# comment\n" + text)
+		assert.True(t, err != nil && strings.HasPrefix(err.Error(), "line 2: "), "%q: %v", text, err)
 	}
 }
 
 func TestModes(t *testing.T) {
 	for _, m := range []Mode{Crawl, Skip, Last} {
-		if got, ok := ParseMode(m.String()); !ok || got != m {
-			t.Errorf("%s: %s, %v", m, got, ok)
-		}
+		got, ok := ParseMode(m.String())
+		assert.True(t, ok && got == m, "%s: %s, %v", m, got, ok)
 	}
-	if _, ok := ParseMode("never"); ok {
-		t.Error("never is a mode")
-	}
+	_, ok := ParseMode("never")
+	assert.True(t, !ok, "never is a mode")
 }
 
 func FuzzFind(f *testing.F) {
@@ -145,8 +138,7 @@ func FuzzFind(f *testing.F) {
 func BenchmarkFind(b *testing.B) {
 	l := NewList()
 	for b.Loop() {
-		if l.Find("/documentation/guides/2026/installation.html?version=12&lang=en", AnyProduct) != nil {
-			b.Fatal("expensive")
-		}
+		must.True(b, l.Find("/documentation/guides/2026/installation.html?version=12&lang=en", AnyProduct) == nil,
+			"expensive")
 	}
 }

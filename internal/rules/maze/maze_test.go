@@ -119,16 +119,14 @@ func TestMazes(t *testing.T) {
 			b := New(40)
 			noIndex := strings.Contains(m.Text("/a"), "noindex")
 			requested, refused := crawl(t, b, web{links: maze, text: m.Text, noIndex: noIndex}, 5000, m.Start)
-			if n := len(requested); n > 200 || refused == 0 {
-				t.Errorf("%d requests, want 200 at most; %d refused", n, refused)
-			}
+			n := len(requested)
+			assert.True(t, n <= 200 && refused != 0, "%d requests, want 200 at most; %d refused", n, refused)
 			t.Logf("%d requests into %s", len(requested), b.stops["site.test"])
 			again := New(40)
 			again.Restore(map[string][]byte{Mark + "site.test": []byte(b.Encode("site.test")), "other": nil})
 			stopped := b.stops["site.test"]
-			if len(stopped) != 1 || !again.IsStopped("site.test", stopped[0]+"x/y", nil) {
-				t.Error("a restart forgets it")
-			}
+			assert.True(t, len(stopped) == 1 && again.IsStopped("site.test", stopped[0]+"x/y", nil),
+				"a restart forgets it")
 			if name == "iocaine" {
 				return // it is all of the host
 			}
@@ -147,9 +145,8 @@ func TestMazes(t *testing.T) {
 					in++
 				}
 			}
-			if into := len(requested) - in; in != pages || into > 200 {
-				t.Errorf("%d pages of the site, want %d; %d others", in, pages, into)
-			}
+			into := len(requested) - in
+			assert.True(t, in == pages && into <= 200, "%d pages of the site, want %d; %d others", in, pages, into)
 		})
 	}
 }
@@ -300,16 +297,13 @@ func sites() map[string]site {
 // TestSites: no page of a large site is lost, whatever its structure.
 func TestSites(t *testing.T) {
 	all := sites()
-	if len(all) < 20 {
-		t.Errorf("%d structures", len(all))
-	}
+	assert.True(t, len(all) >= 20, "%d structures", len(all))
 	for name, s := range all {
 		t.Run(name, func(t *testing.T) {
 			want, _ := crawl(t, New(0), web{links: s.links}, 20000, s.start)
 			got, refused := crawl(t, New(40), web{links: s.links}, 20000, s.start)
-			if len(want) < 500 || len(got) != len(want) || refused > 0 {
-				t.Errorf("%d pages of %d, %d links refused", len(got), len(want), refused)
-			}
+			assert.True(t, len(want) >= 500 && len(got) == len(want) && refused <= 0,
+				"%d pages of %d, %d links refused", len(got), len(want), refused)
 		})
 	}
 }

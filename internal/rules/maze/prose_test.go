@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/zoo"
 )
@@ -17,9 +18,7 @@ import (
 func written(t *testing.T) (texts []string) {
 	t.Helper()
 	files, err := filepath.Glob("../../../docs/*.md")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no documentation: %v", err)
-	}
+	must.True(t, err == nil && len(files) != 0, "no documentation: %v", err)
 	for _, file := range files {
 		text := must.Get(os.ReadFile(file))(t)
 		for section := range strings.SplitSeq(string(text), "\n## ") {
@@ -113,9 +112,7 @@ func TestAuthor(t *testing.T) {
 				right++
 			}
 		}
-		if right < c.least {
-			t.Errorf("%s: judged so %d times of %d", name, right, seeds)
-		}
+		assert.True(t, right >= c.least, "%s: judged so %d times of %d", name, right, seeds)
 		t.Logf("%s: %d of %d", name, right, seeds)
 	}
 }
@@ -130,9 +127,8 @@ func TestProseBounds(t *testing.T) {
 		}
 		p.add(b.String() + strings.Repeat("\xff\xfe", 100))
 	}
-	if len(p.words) > mostKinds || len(p.lengths) > mostPages {
-		t.Errorf("%d words of %d pages", len(p.words), len(p.lengths))
-	}
+	assert.True(t, len(p.words) <= mostKinds && len(p.lengths) <= mostPages, "%d words of %d pages", len(p.words),
+		len(p.lengths))
 }
 
 // TestEndlessSites: a site that goes on for ever loses nothing if people write its pages, or if others link to them.
@@ -163,8 +159,7 @@ func TestEndlessSites(t *testing.T) {
 		w := web{links: endless, text: c.text, noIndex: c.noIndex, outside: c.outside}
 		requested, refused := crawl(t, b, w, 2000, "/")
 		isMaze, pages := refused > 0, len(requested)
-		if isMaze != c.isMaze || isMaze && pages > 200 || !isMaze && pages < 2000 {
-			t.Errorf("%s: %d pages, %d links refused", name, pages, refused)
-		}
+		assert.True(t, isMaze == c.isMaze && (!isMaze || pages <= 200) && (isMaze || pages >= 2000),
+			"%s: %d pages, %d links refused", name, pages, refused)
 	}
 }

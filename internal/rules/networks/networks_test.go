@@ -52,9 +52,8 @@ func TestLoadOfDirectory(t *testing.T) {
 		strings.Repeat(" ", MaxBytes+1):       "want at most",
 	} {
 		put(text)
-		if _, err := Load(dir); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%.40q: error %v, want %q", text, err, want)
-		}
+		_, err := Load(dir)
+		assert.True(t, err != nil && strings.Contains(err.Error(), want), "%.40q: error %v, want %q", text, err, want)
 	}
 }
 

@@ -89,14 +89,12 @@ func TestList(t *testing.T) {
 	}
 	for addr, want := range map[string]bool{"192.0.2.255": true, "::ffff:192.0.2.1": true, "192.0.1.255": false,
 		"2001:db8:1::1%eth0": true, "2001:db9::": false} {
-		if _, ok := l.Addr(netip.MustParseAddr(addr), now); ok != want {
-			t.Errorf("%s: %v", addr, ok)
-		}
+		_, ok := l.Addr(netip.MustParseAddr(addr), now)
+		assert.True(t, ok == want, "%s: %v", addr, ok)
 	}
 	var none *List
-	if _, ok := none.URL(mustURL(t, "http://example.org/"), now); ok || none.Len() != 0 || !none.NextEnd(now).IsZero() {
-		t.Error("a missing list denies")
-	}
+	_, ok := none.URL(mustURL(t, "http://example.org/"), now)
+	assert.True(t, !ok && none.Len() == 0 && none.NextEnd(now).IsZero(), "a missing list denies")
 }
 
 func TestEnds(t *testing.T) {
@@ -159,9 +157,8 @@ func TestReadFile(t *testing.T) {
 		"\nexample.org example.net": "line 2", "site example.org": "line 1", "domain": "line 1",
 		"\n\nhost a until=tomorrow": "line 3", "a\n" + strings.Repeat("a", 2*maxLine): "line 2",
 	} {
-		if _, err := ReadFile(strings.NewReader(text), now); err == nil || !strings.Contains(err.Error(), problem) {
-			t.Errorf("%.40q: %v, want %s", text, err, problem)
-		}
+		_, err := ReadFile(strings.NewReader(text), now)
+		assert.True(t, err != nil && strings.Contains(err.Error(), problem), "%.40q: %v, want %s", text, err, problem)
 	}
 }
 
@@ -207,9 +204,8 @@ func TestListAgainstScan(t *testing.T) {
 				}
 				want = want || covered && e.InForce(at)
 			}
-			if _, got := l.URL(u, at); got != want {
-				t.Fatalf("%s at %v: %v, want %v; %v", u, at, got, want, entries)
-			}
+			_, got := l.URL(u, at)
+			must.True(t, got == want, "%s at %v: %v, want %v; %v", u, at, got, want, entries)
 		}
 	}
 }

@@ -91,12 +91,10 @@ func TestNewsOfPagesThatNeverWere(t *testing.T) {
 			news.Modified = start.Add(c.modified)
 		}
 		m, ok := p.Notice(&Page{Claimed: c.claimed}, failed, &Site{}, news)
-		if got := m.Due.Sub(start); !ok || got != c.want {
-			t.Errorf("%+v: fetched after %v (%t), want %v", c, got, ok, c.want)
-		}
+		got := m.Due.Sub(start)
+		assert.True(t, ok && got == c.want, "%+v: fetched after %v (%t), want %v", c, got, ok, c.want)
 	}
 	never := newPlan(t, func(o *Options) { o.Policy = Never })
-	if _, ok := never.Notice(&Page{}, failed, &Site{}, News{Read: start.Add(time.Hour), Gone: true}); ok {
-		t.Error("a page with the policy never is fetched again")
-	}
+	_, ok := never.Notice(&Page{}, failed, &Site{}, News{Read: start.Add(time.Hour), Gone: true})
+	assert.True(t, !ok, "a page with the policy never is fetched again")
 }

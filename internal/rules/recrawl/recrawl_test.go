@@ -305,18 +305,16 @@ func TestCensusIsExact(t *testing.T) {
 	assert.Equal(t, p.census, want, "the census counts", p.census.pages, p.census.plain, "pages, there are", want.pages,
 		want.plain)
 	for i := range sites {
-		if sites[i].pages != wantSites[i].pages || sites[i].levels != wantSites[i].levels {
-			t.Errorf("site %d: %+v, want %+v", i, sites[i], wantSites[i])
-		}
+		assert.True(t, sites[i].pages == wantSites[i].pages && sites[i].levels == wantSites[i].levels,
+			"site %d: %+v, want %+v", i, sites[i], wantSites[i])
 		b, _ := sites[i].AppendBinary(nil)
 		assert.Returns(DecodeSite(b))(t, sites[i], "site", i, "comes back as")
 	}
 	encoded, _ := p.AppendBinary(nil)
 	again := newPlan(t, func(o *Options) { o.Rules = rules })
-	if err := again.Restore(encoded); err != nil || again.census != p.census || again.price != p.price ||
-		again.trim != p.trim {
-		t.Errorf("the plan comes back different: %v", err)
-	}
+	err := again.Restore(encoded)
+	assert.True(t, err == nil && again.census == p.census && again.price == p.price && again.trim == p.trim,
+		"the plan comes back different: %v", err)
 	v := Visit{Page: Page{RequestURI: "/"}, At: start}
 	if a, b := p.Answered(&v, &Site{}), again.Answered(&v, &Site{}); a.Due.Sub(b.Due).Abs() > 12*time.Hour {
 		t.Errorf("the same page is due at %v by one plan, at %v by one that was restored", a.Due, b.Due)
@@ -431,9 +429,8 @@ func TestNotices(t *testing.T) {
 			} else {
 				parts = append(parts, float64(noticed.Due.Sub(m.At))/float64(planned))
 				later := listed.Add(time.Second)
-				if again, ok := p.Notice(&Page{}, noticed, site, News{Modified: later, Read: later}); ok {
-					t.Fatalf("a second notice moves the visit again, to %v", again.Due)
-				}
+				again, ok := p.Notice(&Page{}, noticed, site, News{Modified: later, Read: later})
+				must.True(t, !ok, "a second notice moves the visit again, to %v", again.Due)
 				m = noticed
 			}
 			v := &Visit{Memory: m, At: m.Due, Change: Same}
@@ -481,9 +478,8 @@ func TestRules(t *testing.T) {
 	}
 	bad := o
 	bad.Rules = append([]Rule{{Min: 0}}, bad.Rules...)
-	if err := bad.Validate(); err == nil || !strings.Contains(err.Error(), "rule 1") {
-		t.Errorf("%v", err)
-	}
+	err := bad.Validate()
+	assert.True(t, err != nil && strings.Contains(err.Error(), "rule 1"), "%v", err)
 }
 
 // TestSimhashIsAMajority compares with a count of each bit alone, of more words than a lane counts.
@@ -547,9 +543,8 @@ func FuzzDecode(f *testing.F) {
 		s, err := DecodeSite(site)
 		if err == nil {
 			b, _ := s.AppendBinary(nil)
-			if again, err := DecodeSite(b); err != nil || !reflect.DeepEqual(again, s) {
-				t.Fatalf("%+v comes back as %+v, %v", s, again, err)
-			}
+			again, err := DecodeSite(b)
+			must.True(t, err == nil && reflect.DeepEqual(again, s), "%+v comes back as %+v, %v", s, again, err)
 		}
 		var h History
 		for i := range h {
@@ -558,9 +553,8 @@ func FuzzDecode(f *testing.F) {
 		_ = h.Observations()
 		m := p.Answered(&Visit{Memory: Memory{At: start, Due: start.Add(day), History: h}, At: start.Add(day),
 			Change: Same}, &s)
-		if wait := m.Due.Sub(m.At); wait < p.o.Min || wait > p.o.Max {
-			t.Fatalf("a page of history %v waits for %v", h, wait)
-		}
+		wait := m.Due.Sub(m.At)
+		must.True(t, wait >= p.o.Min && wait <= p.o.Max, "a page of history %v waits for %v", h, wait)
 	})
 }
 

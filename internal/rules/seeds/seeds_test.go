@@ -58,9 +58,8 @@ func TestHostileLines(t *testing.T) {
 		`{"url":"http://a.test/","include":["` + big + `"]}`:   "include: \"xxx",
 		`{"url":"http://a.test/","include":["(x{1000}){20}"]}`: "no regular expression",
 	} {
-		if _, err := ParseLine(line); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%.60q: %v, want %q", line, err, want)
-		}
+		_, err := ParseLine(line)
+		assert.True(t, err != nil && strings.Contains(err.Error(), want), "%.60q: %v, want %q", line, err, want)
 	}
 }
 
@@ -162,9 +161,8 @@ func TestHome(t *testing.T) {
 			if m := set.Home(at); m != nil {
 				got = m.URL.String()
 			}
-			if want := nearest(all, at); got != want {
-				t.Fatalf("the seed of %s is %q, want %q, of %+v", at, got, want, all)
-			}
+			want := nearest(all, at)
+			must.True(t, got == want, "the seed of %s is %q, want %q, of %+v", at, got, want, all)
 		}
 		var list []Seed
 		for _, s := range all {

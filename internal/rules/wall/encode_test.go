@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // TestGolden holds the bytes of version 2.
@@ -15,12 +18,10 @@ func TestGolden(t *testing.T) {
 	golden := func(name, want string) {
 		t.Helper()
 		b, _ := s.AppendBinary(nil)
-		if got := hex.EncodeToString(b); got != want {
-			t.Errorf("%s: %s instead of %s", name, got, want)
-		}
-		if back, err := DecodeState(b); err != nil || back != s {
-			t.Errorf("%s: %+v instead of %+v, %v", name, back, s, err)
-		}
+		got := hex.EncodeToString(b)
+		assert.True(t, got == want, "%s: %s instead of %s", name, got, want)
+		back, err := DecodeState(b)
+		assert.True(t, err == nil && back == s, "%s: %+v instead of %+v, %v", name, back, s, err)
 	}
 	golden("nothing", "")
 	for n := range 20 {
@@ -48,9 +49,8 @@ func TestGolden(t *testing.T) {
 			a.Digest = 0
 			s.Observe(second(n), a)
 		}
-		if v := s.Verdict(); v.Kind != c.kind || v.Stand != Walled {
-			t.Errorf("%s: %+v", c.name, v)
-		}
+		v := s.Verdict()
+		assert.True(t, v.Kind == c.kind && v.Stand == Walled, "%s: %+v", c.name, v)
 		golden(c.name, c.want)
 	}
 }
@@ -114,9 +114,8 @@ func TestRoundTrip(t *testing.T) {
 			s.Observe(second(40*i), a)
 			b, err := s.AppendBinary([]byte("x"))
 			back, failure := DecodeState(b[1:])
-			if err != nil || failure != nil || back != s || len(b)-1 > MaxStateBytes {
-				t.Fatalf("%x: %+v instead of %+v, %v, %v", b, back, s, err, failure)
-			}
+			must.True(t, err == nil && failure == nil && back == s && len(b)-1 <= MaxStateBytes,
+				"%x: %+v instead of %+v, %v, %v", b, back, s, err, failure)
 		}
 	})
 }
@@ -129,9 +128,7 @@ func FuzzDecodeState(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s, err := DecodeState(b)
 		if err != nil {
-			if !errors.Is(err, ErrState) {
-				t.Fatal(err)
-			}
+			must.True(t, errors.Is(err, ErrState), "%v", err)
 			return
 		}
 		again, _ := s.AppendBinary(nil)

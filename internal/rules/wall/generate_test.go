@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -367,9 +368,8 @@ func TestHeldOutFiles(t *testing.T) {
 			if *writeHeld {
 				must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 			}
-			if had, err := os.ReadFile(file); err != nil || string(had) != text {
-				t.Errorf("%s is another trace, %v", file, err)
-			}
+			had, err := os.ReadFile(file)
+			assert.True(t, err == nil && string(had) == text, "%s is another trace, %v", file, err)
 		}
 	}
 }

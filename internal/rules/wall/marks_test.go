@@ -5,6 +5,9 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 func TestMarks(t *testing.T) {
@@ -38,9 +41,8 @@ func TestMarks(t *testing.T) {
 	}
 	for _, test := range tests {
 		k := m.Find(test.header, []byte(test.body))
-		if m.Name(k.Wall) != test.want || k.Tier != test.tier || (k.Excuse || k.Gate) != test.excuse {
-			t.Errorf("%s: %s, %+v", test.name, m.Name(k.Wall), k)
-		}
+		assert.True(t, m.Name(k.Wall) == test.want && k.Tier == test.tier && (k.Excuse || k.Gate) == test.excuse,
+			"%s: %s, %+v", test.name, m.Name(k.Wall), k)
 	}
 }
 
@@ -53,9 +55,8 @@ func TestParseMarksRefuses(t *testing.T) {
 		"1 | B | page | some text | source | 2026-11-22", "1 | A | header | name value | source | 2026-11-22",
 		"1 | A | header | name ! value | source | 2026-11-22",
 	} {
-		if _, err := parseMarks(good + line); err == nil {
-			t.Errorf("%s: no error", line)
-		}
+		_, err := parseMarks(good + line)
+		assert.True(t, err != nil, "%s: no error", line)
 	}
 }
 
@@ -68,9 +69,7 @@ func TestMatcher(t *testing.T) {
 			patterns = append(patterns, pattern{text: k.text, mark: Mark{Wall: k.wall, Tier: k.tier}})
 		}
 	}
-	if len(patterns) < 80 {
-		t.Fatalf("%d texts", len(patterns))
-	}
+	must.True(t, len(patterns) >= 80, "%d texts", len(patterns))
 	rapid.Check(t, func(t *rapid.T) {
 		var body strings.Builder
 		for range rapid.IntRange(0, 12).Draw(t, "pieces") {
@@ -88,9 +87,8 @@ func TestMatcher(t *testing.T) {
 			}
 		}
 		got := m.body.find([]byte(body.String()))
-		if got.Tier != want.Tier || got.Excuse != want.Excuse || got.Gate != want.Gate {
-			t.Fatalf("%+v instead of %+v in %q", got, want, body.String())
-		}
+		must.True(t, got.Tier == want.Tier && got.Excuse == want.Excuse && got.Gate == want.Gate,
+			"%+v instead of %+v in %q", got, want, body.String())
 	})
 }
 
@@ -99,9 +97,7 @@ func FuzzFind(f *testing.F) {
 	f.Add([]byte("<title>Just a moment...</title>"), "example.org/a/b")
 	f.Fuzz(func(t *testing.T, body []byte, url string) {
 		m.Find(map[string][]string{"Location": {url}}, body)
-		if Shape(body, url)&1 != 0 && !MayHaveKey(body) {
-			t.Errorf("%q has a key", body)
-		}
+		assert.True(t, Shape(body, url)&1 == 0 || MayHaveKey(body), "%q has a key", body)
 		Sections(url)
 	})
 }
@@ -115,9 +111,8 @@ func TestShape(t *testing.T) {
 		"www.example.com/security/report"); b != script || a == b {
 		t.Errorf("shapes %x, %x and %x", a, b, script)
 	}
-	if c := Shape([]byte(strings.Replace(one, "Hold", "Go", 1)), "www.example.com/security/report"); c == a {
-		t.Error("another word has the same shape")
-	}
+	c := Shape([]byte(strings.Replace(one, "Hold", "Go", 1)), "www.example.com/security/report")
+	assert.True(t, c != a, "another word has the same shape")
 }
 
 // TestMayHaveKey: it is true wherever the shape of a document is odd, and false for the pages that most hosts have.
@@ -132,16 +127,13 @@ func TestMayHaveKey(t *testing.T) {
 		strings.Repeat("<", shapeBytes) + "a1234567": false,
 		"": false,
 	} {
-		if got := MayHaveKey([]byte(body)); got != want {
-			t.Errorf("%.60q: %v", body, got)
-		}
+		got := MayHaveKey([]byte(body))
+		assert.True(t, got == want, "%.60q: %v", body, got)
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Join(rapid.SliceOf(rapid.SampledFrom([]string{
 			"<", ">", "p", " ", "0a1b2c3d", "7", "abcdefg", "<script>", "é", "2026", "-",
 		})).Draw(t, "text"), "")
-		if Shape([]byte(text), "")&1 != 0 && !MayHaveKey([]byte(text)) {
-			t.Fatalf("%q has a key", text)
-		}
+		must.True(t, Shape([]byte(text), "")&1 == 0 || MayHaveKey([]byte(text)), "%q has a key", text)
 	})
 }

@@ -7,6 +7,9 @@ import (
 	"unsafe"
 
 	"pgregory.net/rapid"
+
+	"github.com/amble-crawler/amble/internal/testing/assert"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 var start = time.Unix(1_760_000_000, 0)
@@ -36,50 +39,41 @@ func TestProbes(t *testing.T) {
 	n := 0
 	observe := func(a Answer) Verdict { n++; return s.Observe(second(n), a) }
 	for range 30 {
-		if v := observe(page(n, 3)); v.Stand != Open || v.Sign != SignPage {
-			t.Fatalf("a page: %+v", v)
-		}
+		v := observe(page(n, 3))
+		must.True(t, v.Stand == Open && v.Sign == SignPage, "a page: %+v", v)
 	}
 	first := second(n + 1)
 	var v Verdict
 	for v.Stand != Begins {
-		if v = observe(refusal(403, n, 3)); v.Stand == Open || n > 41 {
-			t.Fatalf("refusal %d: %+v", n, v)
-		}
+		v = observe(refusal(403, n, 3))
+		must.True(t, v.Stand != Open && n <= 41, "refusal %d: %+v", n, v)
 	}
-	if !v.Since.Equal(first) || v.Kind != KindRefusal || v.Refused != n-30 || v.Judged != v.Refused || v.Status != 403 {
-		t.Errorf("the wall begins: %+v", v)
-	}
+	assert.True(t, v.Since.Equal(first) && v.Kind == KindRefusal && v.Refused == n-30 && v.Judged == v.Refused &&
+		v.Status == 403, "the wall begins: %+v", v)
 	late := page(n, 3)
 	late.Took = 5 * time.Second
-	if v = observe(late); v.Stand != Walled || v.Probes != 0 {
-		t.Errorf("a page that was in flight: %+v", v)
-	}
+	v = observe(late)
+	assert.True(t, v.Stand == Walled && v.Probes == 0, "a page that was in flight: %+v", v)
 	for probe := 1; probe <= ParkAfter; probe++ {
 		n += 60 << probe
-		if v = observe(refusal(503, n, 3)); v.Stand != Walled || v.Probes != probe-1 {
-			t.Errorf("an outage: %+v", v)
-		}
+		v = observe(refusal(503, n, 3))
+		assert.True(t, v.Stand == Walled && v.Probes == probe-1, "an outage: %+v", v)
 		if v = observe(refusal(403, n, 3)); v.Stand != Walled || v.Probes != probe || v.Park != (probe == ParkAfter) {
 			t.Errorf("probe %d: %+v", probe, v)
 		}
 		n++ // later than a second after the probe
 	}
 	n += 86_400
-	if v = observe(page(n, 3)); v.Stand != Ends || v.Kind != KindRefusal || !v.Since.Equal(first) {
-		t.Errorf("a page: %+v", v)
-	}
-	if v = s.Verdict(); v.Stand != Open {
-		t.Errorf("behind the end: %+v", v)
-	}
+	v = observe(page(n, 3))
+	assert.True(t, v.Stand == Ends && v.Kind == KindRefusal && v.Since.Equal(first), "a page: %+v", v)
+	v = s.Verdict()
+	assert.True(t, v.Stand == Open, "behind the end: %+v", v)
 	again := 0
 	for v.Stand != Begins {
 		v = observe(refusal(403, n, 3))
 		again++
 	}
-	if again > 6 {
-		t.Errorf("the wall is there again after %d refusals", again)
-	}
+	assert.True(t, again <= 6, "the wall is there again after %d refusals", again)
 }
 
 // TestSections holds that a section which never answered makes no wall, and one that did does.
@@ -95,13 +89,11 @@ func TestSections(t *testing.T) {
 		if n >= 40 {
 			a = closed(n)
 		}
-		if v := s.Observe(second(n), a); v.Stand == Begins {
-			t.Fatalf("response %d: %+v", n, v)
-		}
+		v := s.Observe(second(n), a)
+		must.True(t, v.Stand != Begins, "response %d: %+v", n, v)
 	}
-	if !s.Exhausted(closed(0).Section, closed(0).Top) || s.Exhausted(page(0, 3).Section, page(0, 3).Top) {
-		t.Error("the closed section is not the one that says nothing")
-	}
+	assert.True(t, s.Exhausted(closed(0).Section, closed(0).Top) && !s.Exhausted(page(0, 3).Section, page(0, 3).Top),
+		"the closed section is not the one that says nothing")
 	for n, target := range map[string][2]string{
 		"/":                    {"", ""},
 		"/page":                {"", ""},
@@ -119,9 +111,8 @@ func TestSections(t *testing.T) {
 		if target[0] == "" {
 			wantSection, wantTop = rootSection, rootSection
 		}
-		if section != wantSection || top != wantTop {
-			t.Errorf("%s: %d, %d instead of %d, %d", n, section, top, wantSection, wantTop)
-		}
+		assert.True(t, section == wantSection && top == wantTop, "%s: %d, %d instead of %d, %d", n, section, top,
+			wantSection, wantTop)
 	}
 }
 
@@ -143,9 +134,8 @@ func TestHealthy(t *testing.T) {
 			} else {
 				row = 0
 			}
-			if v := s.Observe(start.Add(time.Duration(i)*time.Minute), a); v.Stand >= Begins {
-				t.Fatalf("response %d: %+v", i, v)
-			}
+			v := s.Observe(start.Add(time.Duration(i)*time.Minute), a)
+			must.True(t, v.Stand < Begins, "response %d: %+v", i, v)
 		}
 	})
 }
@@ -203,9 +193,7 @@ func TestArrival(t *testing.T) {
 				refused++
 			}
 			if v := s.Observe(second(60).Add(time.Duration(i)*100*time.Millisecond), a); v.Stand == Begins {
-				if refused < 8 || refused > 10 {
-					t.Fatalf("seen after %d refusals", refused)
-				}
+				must.True(t, refused >= 8 && refused <= 10, "seen after %d refusals", refused)
 				return
 			}
 		}
@@ -214,9 +202,8 @@ func TestArrival(t *testing.T) {
 }
 
 func TestSize(t *testing.T) {
-	if size := unsafe.Sizeof(State{}); size > 72 {
-		t.Errorf("a state takes %d bytes", size)
-	}
+	size := unsafe.Sizeof(State{})
+	assert.True(t, size <= 72, "a state takes %d bytes", size)
 }
 
 // TestFromSame: a document under URLs that were found on it is no evidence, wherever these URLs are
@@ -240,9 +227,8 @@ func TestFromSame(t *testing.T) {
 			if rapid.IntRange(0, 3).Draw(t, "page") == 0 {
 				a = short()
 			}
-			if v := observe(a); v.Stand != Open {
-				t.Fatalf("response %d: %+v", n, v)
-			}
+			v := observe(a)
+			must.True(t, v.Stand == Open, "response %d: %+v", n, v)
 		}
 		if s.returns > 0 {
 			return // the document is usual at this host
@@ -251,15 +237,11 @@ func TestFromSame(t *testing.T) {
 			if v := observe(same(false)); v.Stand == Begins {
 				return
 			}
-			if count == 11 {
-				t.Fatalf("not seen after %d documents: %+v", count, s)
-			}
-			if v := s.Verdict(); v.Refused > count {
-				t.Fatalf("%d documents count as %d", count, v.Refused)
-			}
-			if rapid.Bool().Draw(t, "follow") && observe(same(true)).Stand == Begins {
-				t.Fatal("a URL that was found on the document is evidence")
-			}
+			must.True(t, count != 11, "not seen after %d documents: %+v", count, s)
+			v := s.Verdict()
+			must.True(t, v.Refused <= count, "%d documents count as %d", count, v.Refused)
+			must.True(t, !rapid.Bool().Draw(t, "follow") || observe(same(true)).Stand != Begins,
+				"a URL that was found on the document is evidence")
 		}
 	})
 }
@@ -278,8 +260,7 @@ func TestIsOf(t *testing.T) {
 		{stub, 2, 900, true}, {stub, 2, 963, true}, {stub, 2, 837, true}, {stub, 2, 964, false}, {stub, 2, 836, false},
 		{Answer{Length: 10, Mark: stub.Mark}, 0, 0, false}, {stub, 2, 1 << 63, false},
 	} {
-		if got := test.a.IsOf(test.digest, test.length); got != test.want {
-			t.Errorf("%+v is of a page with %d and %d bytes: %t", test.a, test.digest, test.length, got)
-		}
+		assert.Equal(t, test.a.IsOf(test.digest, test.length), test.want, test.a, "is of a page with", test.digest,
+			"and", test.length, "bytes")
 	}
 }

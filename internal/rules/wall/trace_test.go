@@ -15,6 +15,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -65,9 +66,7 @@ func (b *bodies) fill(t testing.TB, name, target string, n int) []byte {
 		return []byte("<html><body><h1>" + target + "</h1>" + words(seed, 30))
 	}
 	text, ok := b.texts[name]
-	if !ok {
-		t.Fatalf("there is no body %q", name)
-	}
+	must.True(t, ok, "there is no body %q", name)
 	nonce := strconv.FormatUint(hash(fmt.Sprint(target, n))|1<<60, 36)
 	return []byte(strings.NewReplacer("{nonce}", nonce, "{target}", target, "{words}", words(seed, 40)).Replace(text))
 }
@@ -318,9 +317,7 @@ func TestDevelopmentTraces(t *testing.T) {
 		s.add(t, tr, b.marks)
 	}
 	t.Log(&s)
-	if s.wrong > 0 || s.seen < s.walls || s.slowest > 13 {
-		t.Error(&s)
-	}
+	assert.True(t, s.wrong <= 0 && s.seen >= s.walls && s.slowest <= 13, "%v", &s)
 }
 
 // TestHeldOutTraces holds two sets of traces that the detector was not made with: testdata/held, by
@@ -331,9 +328,7 @@ func TestHeldOutTraces(t *testing.T) {
 			b := readBodies(t, "testdata/held.txtar")
 			maps.Copy(b.texts, readBodies(t, "testdata/bodies.txtar").texts)
 			files, err := filepath.Glob("testdata/" + dir + "/*.txt")
-			if err != nil || len(files) < 60 {
-				t.Fatalf("%d traces, %v", len(files), err)
-			}
+			must.True(t, err == nil && len(files) >= 60, "%d traces, %v", len(files), err)
 			s, passive := score{chooses: true}, score{}
 			kinds := make(map[string]bool)
 			for _, file := range files {
@@ -346,9 +341,7 @@ func TestHeldOutTraces(t *testing.T) {
 			}
 			t.Logf("%d traces, %d kinds of walls: %v", len(files), len(kinds), &s)
 			t.Logf("if no request is chosen: %v", &passive)
-			if s.wrong+passive.wrong > 0 || 10*s.seen < 9*s.walls || s.slowest > 10 {
-				t.Error(&s)
-			}
+			assert.True(t, s.wrong+passive.wrong <= 0 && 10*s.seen >= 9*s.walls && s.slowest <= 10, "%v", &s)
 		})
 	}
 }
@@ -377,9 +370,7 @@ func holdWithin15(t *testing.T, traces []*trace, marks *Marks, chooses bool) {
 		s.merge(&one)
 	}
 	t.Logf("%v; %d within 15 responses", &s, within)
-	if s.wrong > 0 || 100*within < 92*s.walls {
-		t.Errorf("%v; %d within 15 responses", &s, within)
-	}
+	assert.True(t, s.wrong <= 0 && 100*within >= 92*s.walls, "%v; %d within 15 responses", &s, within)
 }
 
 // merge adds the traces of another score.

@@ -231,9 +231,8 @@ func TestRetryOverTheAPI(t *testing.T) {
 	assert.Returns(r.client.Retry(ctx, Retry{States: []string{"failed", "denied"}, Host: "A.test"}, none))(t, want)
 	r.finished(t)
 	assert.Equal(t, len(r.web.Requests().Path("/missing")), 2, "/missing was requested times")
-	if got, err := r.client.Retry(ctx, Retry{Tag: "news"}, none); err != nil || got.Back != 0 {
-		t.Errorf("pages of seeds with a tag: %+v, %v", got, err)
-	}
+	got, err := r.client.Retry(ctx, Retry{Tag: "news"}, none)
+	assert.True(t, err == nil && got.Back == 0, "pages of seeds with a tag: %+v, %v", got, err)
 	seed := Retry{Seed: r.web.URL("a.test", "/"), Contains: "/missing", DryRun: true}
 	if got, err := r.client.Retry(ctx, seed, none); err != nil || got.Back != 1 {
 		t.Errorf("pages of a seed: %+v, %v", got, err)
@@ -372,9 +371,8 @@ func TestAnswersOfLongList(t *testing.T) {
 			}
 		}
 	}
-	if last := all[len(all)-1]; line != lines || !last.Done || last.Outside != lines {
-		t.Errorf("%d answers, %+v", line, last)
-	}
+	last := all[len(all)-1]
+	assert.True(t, line == lines && last.Done && last.Outside == lines, "%d answers, %+v", line, last)
 }
 
 // TestListIsBrokenOff: a list whose sender goes in the middle leaves nobody reading.
@@ -389,7 +387,6 @@ func TestListIsBrokenOff(t *testing.T) {
 	goAway()
 	assert.Is(t, s.Finish(), context.Canceled)
 	next := []crawl.Addition{{URL: testkit.Parse(t, r.web.URL("a.test", "/"))}}
-	if sum, err := r.client.Add(t.Context(), next, nil); err != nil || sum.Known != 1 {
-		t.Errorf("the next list: %+v, %v", sum, err)
-	}
+	sum, err := r.client.Add(t.Context(), next, nil)
+	assert.True(t, err == nil && sum.Known == 1, "the next list: %+v, %v", sum, err)
 }

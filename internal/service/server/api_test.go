@@ -61,9 +61,8 @@ func startCrawl(t *testing.T, change ...func(*crawl.Options)) *running {
 		{URL: testkit.Parse(t, web.URL("b.test", "/"))}}
 	go func() {
 		defer close(r.ended)
-		if _, err := engine.Run(ctx, seeds); err != nil {
-			t.Error(err)
-		}
+		_, err := engine.Run(ctx, seeds)
+		assert.True(t, err == nil, "%v", err)
 	}()
 	r.client = must.Get(Dial(ctx, o.DataDir, "secret"))(t)
 	t.Cleanup(func() {
@@ -127,9 +126,8 @@ func TestClientSeesTheCrawl(t *testing.T) {
 		if next == "" {
 			break
 		}
-		if from = next; pages > 10 {
-			t.Fatal("the pages do not end")
-		}
+		from = next
+		must.True(t, pages <= 10, "the pages do not end")
 	}
 	for path, want := range map[string]string{"/": "fetched ", "/private": "denied robots",
 		"/missing": "failed status", "/2": "fetched "} {
@@ -168,17 +166,14 @@ func TestQuestionsThatMakeNoSense(t *testing.T) {
 		"/api/v1/url?url=nonsense": 422, "/api/v1/export": 200,
 	} {
 		response, body := r.read(t, "GET", path, nil)
-		if kind := response.Header.Get("Content-Type"); response.StatusCode != status || status != 200 &&
-			kind != "application/problem+json" ||
-			status == 200 && kind != "application/jsonl" {
-			t.Errorf("%s: %d, %s, %s", path, response.StatusCode, kind, body)
-		}
+		kind := response.Header.Get("Content-Type")
+		assert.True(t, response.StatusCode == status && (status == 200 || kind == "application/problem+json") &&
+			(status != 200 || kind == "application/jsonl"), "%s: %d, %s, %s", path, response.StatusCode, kind, body)
 	}
 	for _, path := range []string{"/api/v1/hosts", "/api/v1/hosts/a.test", "/api/v1/urls", "/api/v1/url",
 		"/api/v1/export"} {
-		if response, _ := r.read(t, "GET", path, nil, "Authorization", "Bearer wrong"); response.StatusCode != 401 {
-			t.Errorf("%s without the token: %d", path, response.StatusCode)
-		}
+		response, _ := r.read(t, "GET", path, nil, "Authorization", "Bearer wrong")
+		assert.True(t, response.StatusCode == 401, "%s without the token: %d", path, response.StatusCode)
 	}
 }
 
@@ -197,9 +192,8 @@ func TestAnswersConform(t *testing.T) {
 		"/api/v1/robots?origin=http://none.test",
 		"/api/v1/robots/check?url=" + r.web.URL("a.test", "/private") + "&url=http://none.test/",
 	} {
-		if response, body := r.read(t, "GET", path, nil); response.StatusCode != 200 || body == "" {
-			t.Errorf("%s: %d, %s", path, response.StatusCode, body)
-		}
+		response, body := r.read(t, "GET", path, nil)
+		assert.True(t, response.StatusCode == 200 && body != "", "%s: %d, %s", path, response.StatusCode, body)
 	}
 }
 
@@ -254,9 +248,8 @@ func TestBrokenAnswers(t *testing.T) {
 		return err
 	}
 	must.Do(t, stream(false))
-	if err := stream(true); err == nil || !strings.Contains(err.Error(), "broke off its response") {
-		t.Errorf("the error is %v", err)
-	}
+	err := stream(true)
+	assert.True(t, err != nil && strings.Contains(err.Error(), "broke off its response"), "the error is %v", err)
 }
 
 // Every state and sort order of hosts works.
@@ -264,15 +257,13 @@ func TestHostFilters(t *testing.T) {
 	r := startCrawl(t)
 	for _, state := range inspect.HostStates() {
 		for _, path := range []string{"/api/v1/hosts?state=", "/api/v1/export/hosts?state="} {
-			if response, body := r.read(t, "GET", path+state, nil); response.StatusCode != http.StatusOK {
-				t.Errorf("%s%s: %s", path, state, body)
-			}
+			response, body := r.read(t, "GET", path+state, nil)
+			assert.True(t, response.StatusCode == http.StatusOK, "%s%s: %s", path, state, body)
 		}
 	}
 	for _, sort := range inspect.HostSorts() {
-		if response, body := r.read(t, "GET", "/api/v1/hosts?sort="+sort, nil); response.StatusCode != http.StatusOK {
-			t.Errorf("sorted by %s: %s", sort, body)
-		}
+		response, body := r.read(t, "GET", "/api/v1/hosts?sort="+sort, nil)
+		assert.True(t, response.StatusCode == http.StatusOK, "sorted by %s: %s", sort, body)
 	}
 }
 
@@ -302,9 +293,8 @@ func TestListsAsCSV(t *testing.T) {
 			}
 		}
 	}
-	if response, _ := r.read(t, "GET", "/api/v1/export?format=xml", nil); response.StatusCode != 422 {
-		t.Errorf("xml: %d", response.StatusCode)
-	}
+	response, _ := r.read(t, "GET", "/api/v1/export?format=xml", nil)
+	assert.True(t, response.StatusCode == 422, "xml: %d", response.StatusCode)
 }
 
 // TestSeedsOverTheAPI adds seeds with the client, and removes them, many at a time.
@@ -318,9 +308,8 @@ func TestSeedsOverTheAPI(t *testing.T) {
 		s.Tags = []string{"many"}
 		w.Add = append(w.Add, s)
 	}
-	if done, err := r.client.ChangeSeeds(t.Context(), w); err != nil || done.Added != 250 {
-		t.Fatalf("%+v, %v", done, err)
-	}
+	done, err := r.client.ChangeSeeds(t.Context(), w)
+	must.True(t, err == nil && done.Added == 250, "%+v, %v", done, err)
 	var remove crawl.SeedWish
 	for i := range w.Add {
 		remove.Remove = append(remove.Remove, w.Add[i].URL)

@@ -88,9 +88,8 @@ func TestPauseAndResumeTheCrawl(t *testing.T) {
 	r.inspectsAgain(t)
 	assert.AtMost(t, r.requests("/new"), 0, "a page was fetched while the crawl was paused")
 	r.eventually(t, "the state", func() bool { return r.server.only.Status().State == "paused" })
-	if response, body := r.read(t, "GET", "/readyz", nil); response.StatusCode != 200 {
-		t.Errorf("a paused crawl is not ready: %s", body)
-	}
+	response, body := r.read(t, "GET", "/readyz", nil)
+	assert.True(t, response.StatusCode == 200, "a paused crawl is not ready: %s", body)
 	r.resumes(t, "/api/v1/crawl/resume", "/new")
 }
 
@@ -105,9 +104,8 @@ func TestDrainAndStopTheCrawl(t *testing.T) {
 	assert.Contains(t, r.command(t, "/api/v1/crawl/resume", ""), "running")
 	r.command(t, "/api/v1/crawl/stop", "")
 	<-r.ended
-	if response, body := r.read(t, "POST", "/api/v1/crawl/pause", nil); response.StatusCode != 503 {
-		t.Errorf("after the end: %d, %s", response.StatusCode, body)
-	}
+	response, body := r.read(t, "POST", "/api/v1/crawl/pause", nil)
+	assert.True(t, response.StatusCode == 503, "after the end: %d, %s", response.StatusCode, body)
 	if response, _ := r.read(t, "GET", "/readyz", nil); response.StatusCode != 503 {
 		t.Errorf("a crawl that has ended is ready: %d", response.StatusCode)
 	}
@@ -143,9 +141,8 @@ func TestHostCommands(t *testing.T) {
 	known := r.hostStory(t, "a.test").Known
 	assert.Contains(t, r.command(t, "/api/v1/urls/delete", `{"host": "A.test"}`),
 		fmt.Sprintf(`"deleted":%d,"done":true`, known))
-	if left := r.hostStory(t, "a.test").Known; left != 0 || known == 0 {
-		t.Errorf("%d of %d URLs are left", left, known)
-	}
+	left := r.hostStory(t, "a.test").Known
+	assert.True(t, left == 0 && known != 0, "%d of %d URLs are left", left, known)
 	r.command(t, "/api/v1/hosts/a.test/delay", `{"seconds": 0}`)
 	r.command(t, "/api/v1/hosts/a.test/forget", "")
 	r.add(t, "/1?forgotten")
@@ -173,9 +170,8 @@ func TestInvalidCommands(t *testing.T) {
 		response, body := r.read(t, "POST", tt.path, strings.NewReader(tt.body), "Content-Type", "application/json")
 		assert.Equal(t, response.StatusCode, tt.status, tt.path, tt.body, body)
 	}
-	if response, _ := r.read(t, "GET", "/api/v1/crawl/stop", nil); response.StatusCode != 405 {
-		t.Errorf("GET of an order: %d", response.StatusCode)
-	}
+	response, _ := r.read(t, "GET", "/api/v1/crawl/stop", nil)
+	assert.True(t, response.StatusCode == 405, "GET of an order: %d", response.StatusCode)
 }
 
 // fixedSettings are settings with one live key.

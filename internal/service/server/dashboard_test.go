@@ -63,9 +63,8 @@ func startBusyCrawl(t *testing.T) *busyCrawl {
 	}
 	go func() {
 		defer close(ended)
-		if _, err := engine.Run(ctx, seeds); err != nil {
-			t.Error(err)
-		}
+		_, err := engine.Run(ctx, seeds)
+		assert.True(t, err == nil, "%v", err)
 		closing, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		assert.NoError(t, errors.Join(s.Close(closing), engine.Close()))
@@ -95,9 +94,8 @@ func TestDashboard(t *testing.T) {
 	// what has the focus keeps it when a status renews the list around it
 	b.Text(`(window.held = document.querySelector("main td a[href^='#/hosts/']")).focus() ?? ""`)
 	b.Wait(`!window.held.isConnected`)
-	if focus := b.Text(`document.activeElement.getAttribute("href") ?? "lost"`); !strings.HasPrefix(focus, "#/hosts/") {
-		t.Errorf("the focus is on %s", focus)
-	}
+	focus := b.Text(`document.activeElement.getAttribute("href") ?? "lost"`)
+	assert.True(t, strings.HasPrefix(focus, "#/hosts/"), "the focus is on %s", focus)
 	b.Picture("dashboard", 40*time.Second)
 	b.Show(c.url+"/#/hosts", 1280, false, `document.querySelectorAll("tbody tr").length === 12`)
 	b.Show(c.url+"/#/hosts/contains=site-1&sort=waiting", 1280, false,
@@ -125,10 +123,9 @@ func TestDashboard(t *testing.T) {
 		`document.body.innerText.includes("not allowed") && document.body.innerText.includes("Disallow: /private")`)
 	b.Show(c.url+"/#/url/http%3A%2F%2Fnowhere.test%2F", 1280, false,
 		`document.querySelector("h1").textContent.includes("nowhere.test")`)
-	if said := b.Text(`document.querySelector("main").innerText`); strings.Contains(said, "not allowed") ||
-		strings.Contains(said, "Found\n") || strings.Contains(said, "[object Object]") {
-		t.Errorf("of an unknown URL the page says %s", said)
-	}
+	said := b.Text(`document.querySelector("main").innerText`)
+	assert.True(t, !strings.Contains(said, "not allowed") && !strings.Contains(said, "Found\n") &&
+		!strings.Contains(said, "[object Object]"), "of an unknown URL the page says %s", said)
 	b.Text(`import("/dom.js").then((m) => { window.none = [m.facts([["a", ""], ["b", null]]), m.bars([])]; }) && ""`)
 	b.Wait(`window.none?.every((list) => list.tagName !== "DL") === true`)
 	b.Clean(c.url)
@@ -391,9 +388,7 @@ func (c *sizedCrawl) browse(b *testing.B, ctx context.Context) {
 	for n := 0; ; n++ {
 		for _, path := range pages[n%len(pages)] {
 			if _, _, err := c.get(ctx, path); err != nil {
-				if ctx.Err() == nil {
-					b.Error(err)
-				}
+				assert.True(b, ctx.Err() != nil, "%v", err)
 				return
 			}
 		}

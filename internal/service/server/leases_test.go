@@ -103,9 +103,8 @@ func TestFetchersOverTheAPI(t *testing.T) {
 				map[string]any{"fetcher": f.name}); status != 200 {
 				t.Errorf("extend: %d %s", status, text)
 			}
-			if status, text := f.call("POST", "/leases/"+string(id), report); status != 200 {
-				t.Errorf("report: %d %s", status, text)
-			}
+			status, text := f.call("POST", "/leases/"+string(id), report)
+			assert.True(t, status == 200, "report: %d %s", status, text)
 			if status, text := f.call("POST", "/leases/"+string(id), report); status != 409 {
 				t.Errorf("report again: %d %s", status, text)
 			}
@@ -116,9 +115,8 @@ func TestFetchersOverTheAPI(t *testing.T) {
 		t.Errorf("%d pages, want 4: %v", len(pages), pages)
 	}
 	for _, path := range []string{"/status", "/urls", "/fetchers"} {
-		if status, _ := f.call("GET", path, nil); status != 403 {
-			t.Errorf("GET %s with the token of fetchers: %d, want 403", path, status)
-		}
+		status, _ := f.call("GET", path, nil)
+		assert.True(t, status == 403, "GET %s with the token of fetchers: %d, want 403", path, status)
 	}
 	var may []string
 	text := ""

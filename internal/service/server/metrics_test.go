@@ -88,9 +88,8 @@ func TestMetricsAndProfilesAreGuarded(t *testing.T) {
 	}
 	without := start(t, Options{})
 	for _, path := range []string{"/metrics", "/debug/pprof/", "/debug/pprof/heap"} {
-		if response, _ := request(t, without, "GET", path, nil); response.StatusCode != 404 {
-			t.Errorf("%s without the option: %d", path, response.StatusCode)
-		}
+		response, _ := request(t, without, "GET", path, nil)
+		assert.True(t, response.StatusCode == 404, "%s without the option: %d", path, response.StatusCode)
 	}
 }
 
@@ -158,9 +157,8 @@ func TestAlertSeriesExist(t *testing.T) {
 		}
 	}
 	for _, alert := range regexp.MustCompile(`alert: (\w+)`).FindAllStringSubmatch(rules, -1) {
-		if !strings.Contains(page, "\n| `"+alert[1]+"` |") {
-			t.Errorf("docs/OPERATING.md does not say what to do about %s", alert[1])
-		}
+		assert.True(t, strings.Contains(page, "\n| `"+alert[1]+"` |"),
+			"docs/OPERATING.md does not say what to do about %s", alert[1])
 	}
 }
 

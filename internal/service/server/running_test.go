@@ -35,12 +35,10 @@ func TestStatusAfterClose(t *testing.T) {
 	s := must.Get(Start(Options{Listen: "127.0.0.1:0", DataDir: dir, Now: time.Now}, example))(t)
 	left := must.Get(os.ReadFile(filepath.Join(dir, AddressFile)))(t)
 	must.Do(t, s.Close(context.Background()))
-	if _, _, err := FetchStatus(context.Background(), dir, ""); !errors.Is(err, ErrNotRunning) {
-		t.Errorf("after Close: %v", err)
-	}
-	if files, _ := os.ReadDir(dir); len(files) != 0 {
-		t.Errorf("Close leaves %v", files)
-	}
+	_, _, err := FetchStatus(context.Background(), dir, "")
+	assert.True(t, errors.Is(err, ErrNotRunning), "after Close: %v", err)
+	files, _ := os.ReadDir(dir)
+	assert.True(t, len(files) == 0, "Close leaves %v", files)
 	// As after kill -9: the file is there and nobody listens.
 	must.Do(t, os.WriteFile(filepath.Join(dir, AddressFile), left, 0o644))
 	if _, _, err := FetchStatus(context.Background(), dir, ""); !errors.Is(err, ErrNotRunning) {
@@ -57,9 +55,8 @@ func TestStatusOfAnotherProcess(t *testing.T) {
 		must.Do(t, writeAddress(dir, address, strings.Repeat("0", 32), ""))
 	}
 	write(other.Address())
-	if _, _, err := FetchStatus(context.Background(), dir, ""); !errors.Is(err, ErrNotRunning) {
-		t.Errorf("another crawl at the address: %v", err)
-	}
+	_, _, err := FetchStatus(context.Background(), dir, "")
+	assert.True(t, errors.Is(err, ErrNotRunning), "another crawl at the address: %v", err)
 	thief := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		assert.Equal(t, r.Header.Get("Authorization"), "", "the token was given away")
 	}))
@@ -86,9 +83,8 @@ func TestStatusIsBounded(t *testing.T) {
 	}))
 	defer stranger.Close()
 	must.Do(t, writeAddress(dir, stranger.Listener.Addr().String(), "me", ""))
-	if _, _, err := FetchStatus(context.Background(), dir, ""); err == nil {
-		t.Error("an endless answer is an answer")
-	}
+	_, _, err := FetchStatus(context.Background(), dir, "")
+	assert.True(t, err != nil, "an endless answer is an answer")
 	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	must.Do(t, writeAddress(dir, l.Addr().String(), "me", ""))
@@ -104,9 +100,8 @@ func TestDamagedAddressFile(t *testing.T) {
 		"\x00\nbad host:1\ninstance x process 1", strings.Repeat("x", 1<<20)} {
 		dir := t.TempDir()
 		must.Do(t, os.WriteFile(filepath.Join(dir, AddressFile), []byte(text), 0o644))
-		if _, _, err := FetchStatus(context.Background(), dir, ""); !errors.Is(err, ErrNotRunning) {
-			t.Errorf("%.20q: %v", text, err)
-		}
+		_, _, err := FetchStatus(context.Background(), dir, "")
+		assert.True(t, errors.Is(err, ErrNotRunning), "%.20q: %v", text, err)
 	}
 }
 

@@ -171,9 +171,8 @@ func TestToken(t *testing.T) {
 			t.Errorf("Authorization %q: %v %s", header, response.Header, body)
 		}
 	}
-	if response, _ := request(t, s, "GET", "/healthz", nil); response.StatusCode != 200 {
-		t.Errorf("/healthz needs a token: %d", response.StatusCode)
-	}
+	response, _ := request(t, s, "GET", "/healthz", nil)
+	assert.True(t, response.StatusCode == 200, "/healthz needs a token: %d", response.StatusCode)
 }
 
 // A client that sends too much is cut off, and the server goes on.

@@ -19,6 +19,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/rules/recrawl"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/internal/web/weburl"
@@ -57,9 +58,8 @@ func startSized(b *testing.B, delay time.Duration) *sizedCrawl {
 		dir, config.Port = kept, storePort
 	}
 	var err error
-	if c.web, err = testweb.NewMesh(c.mesh, config); err != nil {
-		b.Fatal(err)
-	}
+	c.web, err = testweb.NewMesh(c.mesh, config)
+	must.True(b, err == nil, "%v", err)
 	o := crawl.DefaultOptions()
 	o.DataDir, o.Fetch.UserAgent, o.Fetch.AllowPrivate, o.Fetch.Resolver = dir, "amble-test", true, c.web.ResolverAddr()
 	o.Archive.Dir, o.Archive.Formats = b.TempDir(), []string{archive.FormatNone}
@@ -69,9 +69,8 @@ func startSized(b *testing.B, delay time.Duration) *sizedCrawl {
 	if _, err := os.Stat(filepath.Join(dir, storage.FileName)); err != nil {
 		c.fill(b, dir)
 	}
-	if c.engine, err = crawl.Open(o, slog.New(slog.DiscardHandler)); err != nil {
-		b.Fatal(err)
-	}
+	c.engine, err = crawl.Open(o, slog.New(slog.DiscardHandler))
+	must.True(b, err == nil, "%v", err)
 	c.server, err = Start(Options{Listen: "127.0.0.1:0", DataDir: dir, Metrics: NewMetrics("test"), Now: time.Now},
 		c.engine)
 	must.Do(b, err)
@@ -92,9 +91,7 @@ func (c *sizedCrawl) run(b *testing.B) {
 		stop()
 		closing, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		if err := errors.Join(<-ended, c.server.Close(closing), c.engine.Close(), c.web.Close()); err != nil {
-			b.Error(err)
-		}
+		assert.NoError(b, errors.Join(<-ended, c.server.Close(closing), c.engine.Close(), c.web.Close()))
 	})
 	for c.engine.Resume(ctx) != nil { // it is not there yet; and an earlier process may have left it paused
 		time.Sleep(time.Millisecond)

@@ -82,10 +82,8 @@ func TestReference(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := crawlVirtually(t, o, "")
 			checkVerdicts(t, r, "")
-			if i := slices.IndexFunc(r.Results, func(s Result) bool { return s.Station == "robots-scheme" }); i < 0 ||
-				r.Results[i].Verdict != Holds {
-				t.Error("https is not judged")
-			}
+			i := slices.IndexFunc(r.Results, func(s Result) bool { return s.Station == "robots-scheme" })
+			assert.True(t, i >= 0 && r.Results[i].Verdict == Holds, "https is not judged")
 		})
 	}
 }

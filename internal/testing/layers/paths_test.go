@@ -17,9 +17,8 @@ func TestPaths(t *testing.T) {
 		text, err := os.ReadFile(page)
 		for _, m := range path.FindAllSubmatch(text, -1) {
 			found++
-			if _, err := os.Stat(filepath.Join("../../..", string(m[1]))); err != nil {
-				t.Errorf("%s: there is no %s", page, m[1])
-			}
+			_, err := os.Stat(filepath.Join("../../..", string(m[1])))
+			assert.True(t, err == nil, "%s: there is no %s", page, m[1])
 		}
 		return err
 	})

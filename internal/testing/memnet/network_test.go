@@ -81,9 +81,8 @@ func TestRate(t *testing.T) {
 			}()
 		}
 		<-ends
-		if took := <-ends; took < 10*time.Second || took > 11*time.Second {
-			t.Errorf("100,000 bytes took %v", took)
-		}
+		took := <-ends
+		assert.True(t, took >= 10*time.Second && took <= 11*time.Second, "100,000 bytes took %v", took)
 	})
 }
 
@@ -105,9 +104,8 @@ func TestWriterWaits(t *testing.T) {
 			t.Error("the writer does not wait")
 		default:
 		}
-		if got, err := io.ReadAll(client); err != nil || !bytes.Equal(got, sent) {
-			t.Errorf("%d bytes of %d, %v", len(got), len(sent), err)
-		}
+		got, err := io.ReadAll(client)
+		assert.True(t, err == nil && bytes.Equal(got, sent), "%d bytes of %d, %v", len(got), len(sent), err)
 		<-written
 	})
 }
@@ -133,10 +131,9 @@ func TestDeadlines(t *testing.T) {
 		assert.Fails(client.Write(b[:]))(t, os.ErrDeadlineExceeded, "written")
 		_ = server.SetWriteDeadline(start.Add(time.Hour))
 		written, err := server.Write(make([]byte, 1<<20))
-		if took := time.Since(start); !errors.Is(err, os.ErrDeadlineExceeded) || written < maxBuffered ||
-			took != time.Hour {
-			t.Errorf("%d bytes, %v after %v", written, err, took)
-		}
+		took := time.Since(start)
+		assert.True(t, errors.Is(err, os.ErrDeadlineExceeded) && written >= maxBuffered && took == time.Hour,
+			"%d bytes, %v after %v", written, err, took)
 	})
 }
 

@@ -20,10 +20,9 @@ func TestDocumentation(t *testing.T) {
 		b := must.Get(os.ReadFile(filepath.Join(docs, filepath.FromSlash(name))))(t)
 		return string(b)
 	}
-	if page := read(document); !strings.Contains(page, tablesIn+r.tables()+tablesTo) ||
-		!strings.Contains(page, r.Command) {
-		t.Errorf("%s does not have the tables of %s, or not the command that made them", document, resultsFile)
-	}
+	page := read(document)
+	assert.True(t, strings.Contains(page, tablesIn+r.tables()+tablesTo) && strings.Contains(page, r.Command),
+		"%s does not have the tables of %s, or not the command that made them", document, resultsFile)
 	for which := range webs {
 		assert.Equal(t, read(drawingOf(which)), r.drawing(which), drawingOf(which), "is not what the results draw")
 	}
@@ -65,9 +64,8 @@ func TestSmallRun(t *testing.T) {
 		t.Errorf("harmonic %+v, uniform %+v", a, b)
 	}
 	again, err := run(0, 1, policies()[0], 100, 40, 20)
-	if err != nil || again != scores["uniform"] {
-		t.Errorf("a run of the same seed scores %+v, not %+v (%v)", again, scores["uniform"], err)
-	}
+	assert.True(t, err == nil && again == scores["uniform"], "a run of the same seed scores %+v, not %+v (%v)", again,
+		scores["uniform"], err)
 }
 
 // TestConcurrentRuns: runs at the same time have the results of runs one after the other.

@@ -43,15 +43,12 @@ func TestDNSAnswersChange(t *testing.T) {
 	v4, v6 := netip.MustParseAddr("127.9.9.9"), netip.MustParseAddr("2001:db8::1")
 	web.SetAnswer("A.test", v4, v6)
 	for network, want := range map[string]netip.Addr{"ip4": v4, "ip6": v6} {
-		if got, err := r.LookupNetIP(context.Background(), network, "a.test"); err != nil || len(got) != 1 ||
-			got[0] != want {
-			t.Errorf("%s: %v, %v; want %v", network, got, err, want)
-		}
+		got, err := r.LookupNetIP(context.Background(), network, "a.test")
+		assert.True(t, err == nil && len(got) == 1 && got[0] == want, "%s: %v, %v; want %v", network, got, err, want)
 	}
 	web.SetAnswer("a.test")
-	if _, err := r.LookupNetIP(context.Background(), "ip", "a.test"); !notFound(err) {
-		t.Errorf("a name without answers: %v, want NXDOMAIN", err)
-	}
+	_, err := r.LookupNetIP(context.Background(), "ip", "a.test")
+	assert.True(t, notFound(err), "a name without answers: %v, want NXDOMAIN", err)
 }
 
 func TestDNSMessage(t *testing.T) {
@@ -94,8 +91,7 @@ func FuzzDNSReply(f *testing.F) {
 			return
 		}
 		var message dnsmessage.Message
-		if err := message.Unpack(reply); err != nil || !message.Response {
-			t.Errorf("reply to %x: %v, response %v", query, err, message.Response)
-		}
+		err := message.Unpack(reply)
+		assert.True(t, err == nil && message.Response, "reply to %x: %v, response %v", query, err, message.Response)
 	})
 }

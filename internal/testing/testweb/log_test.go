@@ -89,8 +89,7 @@ func TestRepeats(t *testing.T) {
 		request("a", "/robots.txt", 0, 1), request("a", "/robots.txt", 1, 2),
 		request("a", "/x", 2, 3), request("a", "/x", 4, 5), request("b", "/x", 4, 5), request("a", "/y", 6, 7),
 	}
-	if got, want := log.Repeats(), map[string]int{"a/x": 2}; !maps.Equal(got, want) {
-		t.Errorf("repeats %v, want %v", got, want)
-	}
+	got, want := log.Repeats(), map[string]int{"a/x": 2}
+	assert.True(t, maps.Equal(got, want), "repeats %v, want %v", got, want)
 	assert.Equal(t, log.CountByPath()["a/robots.txt"], 2, "robots.txt counted times")
 }

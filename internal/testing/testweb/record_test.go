@@ -117,10 +117,9 @@ func TestStatusIsTheOneOnTheWire(t *testing.T) {
 	} {
 		response, _ := get(t, client, web.URL("a.test", c.path))
 		log := finished(t, web).Path(c.path)
-		if got := log[len(log)-1].Status; response.StatusCode != c.seen || got != c.served {
-			t.Errorf("%s: client saw %d, recorded %d; want %d and %d", c.path, response.StatusCode, got,
-				c.seen, c.served)
-		}
+		got := log[len(log)-1].Status
+		assert.True(t, response.StatusCode == c.seen && got == c.served,
+			"%s: client saw %d, recorded %d; want %d and %d", c.path, response.StatusCode, got, c.seen, c.served)
 		switch c.path {
 		case "/busy":
 			assert.Equal(t, response.Header.Get("Retry-After"), "7", "Retry-After")
@@ -145,12 +144,10 @@ func TestClientThatLeavesIsAborted(t *testing.T) {
 		<-begun
 		cancel()
 	}()
-	if _, err := client.Do(request); !errors.Is(err, context.Canceled) {
-		t.Fatalf("client got %v, want its own cancellation", err)
-	}
-	if log := finished(t, web); len(log) != 1 || !log[0].Aborted {
-		t.Errorf("recorded %+v, want one aborted request", log)
-	}
+	_, err := client.Do(request)
+	must.True(t, errors.Is(err, context.Canceled), "client got %v, want its own cancellation", err)
+	log := finished(t, web)
+	assert.True(t, len(log) == 1 && log[0].Aborted, "recorded %+v, want one aborted request", log)
 }
 
 // TestSettle: everything that clients sent before they left is in the record. Settle waits for
@@ -162,9 +159,8 @@ func TestSettle(t *testing.T) {
 		c, err := net.Dial("tcp", net.JoinHostPort(web.Address("a.test").String(), strconv.Itoa(int(web.Port()))))
 		must.Do(t, err)
 		_, err = io.WriteString(c, "GET / HTTP/1.1\r\nHost: a.test\r\n\r\n")
-		if err = errors.Join(err, c.Close()); err != nil {
-			t.Fatal(err)
-		}
+		err = errors.Join(err, c.Close())
+		must.True(t, err == nil, "%v", err)
 	}
 	must.Do(t, web.Settle(t.Context()))
 	for _, q := range web.Requests() {

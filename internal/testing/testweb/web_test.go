@@ -72,9 +72,8 @@ func TestSitesAnswerByNameAndAddress(t *testing.T) {
 	}})
 	client := newClient(t, web)
 	for host, want := range map[string]int{"a.test": 200, "b.test": 200, "c.test": 200, "none.test": 404} {
-		if response, _ := get(t, client, web.URL(host, "/")); response.StatusCode != want {
-			t.Errorf("%s: status %d, want %d", host, response.StatusCode, want)
-		}
+		response, _ := get(t, client, web.URL(host, "/"))
+		assert.True(t, response.StatusCode == want, "%s: status %d, want %d", host, response.StatusCode, want)
 		for _, q := range web.Requests().Host(host) {
 			assert.Equal(t, q.Address, web.Address(host).String(), host, "was reached at has address",
 				web.Address(host))
@@ -102,9 +101,8 @@ func TestEveryAddressServesEverySite(t *testing.T) {
 	web := start(t, Config{Sites: []Site{{Host: "a.test", Handler: Page("A")}, {Host: "b.test", Handler: Page("B")}}})
 	client := newClient(t, web)
 	web.SetAnswer("a.test", web.Address("b.test"))
-	if response, _ := get(t, client, web.URL("a.test", "/")); response.StatusCode != 200 {
-		t.Fatalf("status %d, want 200", response.StatusCode)
-	}
+	response, _ := get(t, client, web.URL("a.test", "/"))
+	must.True(t, response.StatusCode == 200, "status %d, want 200", response.StatusCode)
 	if got := web.Requests()[0]; got.Host != "a.test" || got.Address != web.Address("b.test").String() {
 		t.Errorf("recorded %s at %s, want a.test at the address of b.test", got.Host, got.Address)
 	}
@@ -119,9 +117,8 @@ func TestSetHandler(t *testing.T) {
 	web := start(t, Config{Sites: []Site{{Host: "a.test", Handler: Status(503)}}})
 	client := newClient(t, web)
 	for _, want := range []int{503, 200} {
-		if response, _ := get(t, client, web.URL("a.test", "/")); response.StatusCode != want {
-			t.Errorf("status %d, want %d", response.StatusCode, want)
-		}
+		response, _ := get(t, client, web.URL("a.test", "/"))
+		assert.True(t, response.StatusCode == want, "status %d, want %d", response.StatusCode, want)
 		web.SetHandler("a.test", Page("up again"))
 	}
 }
@@ -184,9 +181,8 @@ func TestCloseEndsWhatIsRunning(t *testing.T) {
 	<-begun
 	must.Do(t, web.Close())
 	wait.Wait()
-	if log := web.Requests(); len(log) != 1 || log[0].Path != "/" {
-		t.Errorf("the record after Close: %+v, want one request", log)
-	}
+	log := web.Requests()
+	assert.True(t, len(log) == 1 && log[0].Path == "/", "the record after Close: %+v, want one request", log)
 	_ = web.Close() // a second time: harmless
 }
 

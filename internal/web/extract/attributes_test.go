@@ -17,13 +17,11 @@ func TestScanTagAgreesWithTheTokenizer(t *testing.T) {
 		z := html.NewTokenizer(strings.NewReader("<b" + tag + "rest"))
 		z.Next()
 		end, most := scanTag([]byte("<b"+tag+"rest"), 1)
-		if raw := string(z.Raw()); end != most || end+1 != len(raw) {
-			t.Errorf("%q: it ends at %d, the tokenizer says %q", tag, end, raw)
-		}
+		raw := string(z.Raw())
+		assert.True(t, end == most && end+1 == len(raw), "%q: it ends at %d, the tokenizer says %q", tag, end, raw)
 	}
-	if end, most := scanTag([]byte("<b a b"), 1); end != 6 || most != 6 {
-		t.Errorf("a tag without an end: %d, %d", end, most)
-	}
+	end, most := scanTag([]byte("<b a b"), 1)
+	assert.True(t, end == 6 && most == 6, "a tag without an end: %d, %d", end, most)
 }
 
 // The first attributes of a tag with very many count, and everything behind the tag.

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/PuerkitoBio/goquery"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // benchPage is a typical article page: navigation, paragraphs with links, lists, a table, scripts.
@@ -52,9 +54,7 @@ func benchPage(paragraphs int) []byte {
 // bare does the least that any crawler in Go would do.
 func bare(b *testing.B, page []byte) {
 	doc, err := goquery.NewDocumentFromReader(bytes.NewReader(page))
-	if err != nil || doc.Find("a[href]").Length() == 0 {
-		b.Fatal("no links", err)
-	}
+	must.True(b, err == nil && doc.Find("a[href]").Length() != 0, "no links %v", err)
 }
 
 // BenchmarkHTML compares HTML with bare. The benchmark "paired" runs both in turn, so that other
@@ -66,9 +66,7 @@ func BenchmarkHTML(b *testing.B) {
 	full.Text, full.LinkText, full.Media = true, true, true
 	ours := func(b *testing.B, page []byte, o Options) {
 		p, err := HTML(page, typed("text/html; charset=utf-8"), base, []string{"amble"}, o)
-		if err != nil || len(p.Links) == 0 {
-			b.Fatal(err, len(p.Links))
-		}
+		must.True(b, err == nil && len(p.Links) != 0, "%v %v", err, len(p.Links))
 	}
 	for _, paragraphs := range []int{5, 40, 400} {
 		page := benchPage(paragraphs)
@@ -121,9 +119,7 @@ func BenchmarkSitemap(b *testing.B) {
 			list, err := ReadList(strings.NewReader(text.String()), ListSitemap, "application/xml", base,
 				DefaultListOptions(),
 				func(Item) error { return nil })
-			if err != nil || list.Items != 50_000 {
-				b.Fatal(err, list)
-			}
+			must.True(b, err == nil && list.Items == 50_000, "%v %v", err, list)
 		}
 	})
 }

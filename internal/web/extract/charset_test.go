@@ -87,18 +87,16 @@ func TestUTF8IsNotCopied(t *testing.T) {
 		}
 	}
 	body := []byte("<p>plain")
-	if got := toUTF8(body, "text/html; charset=shift_jis"); &got[0] != &body[0] {
-		t.Error("ASCII was copied for the sake of a declared encoding")
-	}
+	got := toUTF8(body, "text/html; charset=shift_jis")
+	assert.True(t, &got[0] == &body[0], "ASCII was copied for the sake of a declared encoding")
 }
 
 func TestCutUTF8(t *testing.T) {
 	body := []byte("<p>" + russian)
 	body = body[:bytes.LastIndexByte(body, '.')-1] // in the middle of a letter
-	if got := toUTF8(body, ""); !strings.HasPrefix(string(got), "<p>Поиск") ||
-		!strings.HasSuffix(string(got), "\ufffd") {
-		t.Errorf("text %q", got)
-	}
+	got := toUTF8(body, "")
+	assert.True(t, strings.HasPrefix(string(got), "<p>Поиск") && strings.HasSuffix(string(got), "\ufffd"),
+		"text %q", got)
 }
 
 // TestNoDeclaration has pages with the word of a declaration, and none.
@@ -156,7 +154,5 @@ func TestQueryOfAll(t *testing.T) {
 	}
 	slices.Sort(got)
 	want := "/%D1%8F?5%FF /b?1%FF /b?2%FF /b?3%FF /b?4%FF /b?6%FF /b?7%FF /b?8%FF /b?9%FF"
-	if strings.Join(got, " ") != want {
-		t.Errorf("the links are %v, want %s", got, want)
-	}
+	assert.True(t, strings.Join(got, " ") == want, "the links are %v, want %s", got, want)
 }

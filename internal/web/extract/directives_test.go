@@ -70,10 +70,9 @@ func TestDirectives(t *testing.T) {
 				seen = append(seen, strings.ReplaceAll(word, " ", "_"))
 			}
 			assert.Equal(t, strings.Join(seen, " "), tt.seen, "seen")
-			if got := d.UnavailableAfter; !got.IsZero() && got.Format(time.RFC3339) != tt.after ||
-				got.IsZero() != (tt.after == "") {
-				t.Errorf("unavailable after %v, want %q", got, tt.after)
-			}
+			got := d.UnavailableAfter
+			assert.True(t, (got.IsZero() || got.Format(time.RFC3339) == tt.after) && got.IsZero() == (tt.after == ""),
+				"unavailable after %v, want %q", got, tt.after)
 		})
 	}
 }

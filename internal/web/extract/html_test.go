@@ -154,10 +154,8 @@ func TestIsHTML(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	assert.Fails(HTML(nil, nil, weburl.URL{}, nil, DefaultOptions()))(t, errNoBase, "no base")
-	if _, err := HTML(nil, nil, mustParse(t, "http://a.test/"), nil, Options{MaxLinks: 1, MaxDepth: 1}); err == nil ||
-		!strings.Contains(err.Error(), "MaxNodes") {
-		t.Errorf("options: %v", err)
-	}
+	_, err := HTML(nil, nil, mustParse(t, "http://a.test/"), nil, Options{MaxLinks: 1, MaxDepth: 1})
+	assert.True(t, err != nil && strings.Contains(err.Error(), "MaxNodes"), "options: %v", err)
 }
 
 // TestReferencesAreBounded: a page whose URL is long cannot make a hundred times its size of URLs.
@@ -186,9 +184,8 @@ func TestBounds(t *testing.T) {
 	extract := func(text string, o Options) Page {
 		return must.Get(HTML([]byte(text), typed("text/html"), base, nil, o))(t)
 	}
-	if p := extract(links(10), Options{MaxLinks: 5, MaxNodes: 1000, MaxDepth: 10}); len(p.Links) != 5 || p.Cut == 0 {
-		t.Errorf("MaxLinks: %d links, cut %v", len(p.Links), p.Cut)
-	}
+	p := extract(links(10), Options{MaxLinks: 5, MaxNodes: 1000, MaxDepth: 10})
+	assert.True(t, len(p.Links) == 5 && p.Cut != 0, "MaxLinks: %d links, cut %v", len(p.Links), p.Cut)
 	if p := extract("<div><div><div><div>"+links(1), Options{MaxLinks: 5, MaxNodes: 1000,
 		MaxDepth: 4}); len(p.Links) != 0 || p.Cut == 0 {
 		t.Errorf("MaxDepth: %d links, cut %v", len(p.Links), p.Cut)

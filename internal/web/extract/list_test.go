@@ -105,9 +105,8 @@ func TestSitemap(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if _, got := readAll(t, tt.text, DefaultListOptions()); !slices.Equal(got, tt.want) {
-				t.Errorf("items %q\nwant  %q", got, tt.want)
-			}
+			_, got := readAll(t, tt.text, DefaultListOptions())
+			assert.True(t, slices.Equal(got, tt.want), "items %q\nwant  %q", got, tt.want)
 			if _, got := readAll(t, zipped(t, tt.text), DefaultListOptions()); !slices.Equal(got, tt.want) {
 				t.Errorf("compressed: items %q\nwant  %q", got, tt.want)
 			}
@@ -193,9 +192,8 @@ func TestSniffList(t *testing.T) {
 
 func TestListEncodings(t *testing.T) {
 	latin := `<?xml version="1.0" encoding="iso-8859-1"?><urlset><url><loc>/` + "\xfc" + `</loc></url></urlset>`
-	if _, got := readAll(t, latin, DefaultListOptions()); !slices.Equal(got, []string{"page /%C3%BC"}) {
-		t.Errorf("iso-8859-1: %q", got)
-	}
+	_, got := readAll(t, latin, DefaultListOptions())
+	assert.True(t, slices.Equal(got, []string{"page /%C3%BC"}), "iso-8859-1: %q", got)
 	wide := "\xff\xfe"
 	for _, unit := range utf16.Encode(
 		[]rune(`<?xml version="1.0" encoding="utf-16"?><urlset><url><loc>/ü</loc></url></urlset>`)) {
@@ -271,22 +269,18 @@ func TestListsAreBounded(t *testing.T) {
 	}
 	t.Run("a bomb", func(t *testing.T) {
 		bomb := zipped(t, urlset+"<url><loc>/a</loc></url>"+strings.Repeat(" ", 16<<20))
-		if list, got := readAll(t, bomb, o); !list.Truncated || len(got) != 1 {
-			t.Errorf("%+v %q", list, got)
-		}
+		list, got := readAll(t, bomb, o)
+		assert.True(t, list.Truncated && len(got) == 1, "%+v %q", list, got)
 	})
 	t.Run("broken off", func(t *testing.T) {
 		whole := zipped(t, urlset+strings.Repeat("<url><loc>/a</loc></url>", 1000))
-		if list, _ := readAll(t, whole[:len(whole)-20], o); !list.Truncated {
-			t.Errorf("%+v", list)
-		}
+		list, _ := readAll(t, whole[:len(whole)-20], o)
+		assert.True(t, list.Truncated, "%+v", list)
 	})
 	t.Run("exactly at the bounds", func(t *testing.T) {
 		text := urlset + strings.Repeat("<url><loc>/a</loc></url>", 1000) + "</urlset>"
-		if list, got := readAll(t, text, ListOptions{MaxItems: 1000, MaxBytes: int64(len(text))}); list.Truncated ||
-			len(got) != 1000 {
-			t.Errorf("%+v", list)
-		}
+		list, got := readAll(t, text, ListOptions{MaxItems: 1000, MaxBytes: int64(len(text))})
+		assert.True(t, !list.Truncated && len(got) == 1000, "%+v", list)
 		if list, got := readAll(t, text, ListOptions{MaxItems: 999, MaxBytes: int64(len(text))}); !list.Truncated ||
 			len(got) != 999 {
 			t.Errorf("%+v", list)

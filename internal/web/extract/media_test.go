@@ -22,10 +22,9 @@ func TestMediaAndForms(t *testing.T) {
 		var got []string
 		for _, l := range p.Links {
 			got = append(got, strings.TrimPrefix(l.URL.String(), "http://site.test"))
-			if form := strings.Contains("/search /plain", got[len(got)-1]); l.Kind != Media && !form ||
-				form && l.Kind != Form {
-				t.Errorf("%s: %v is a %v", name, l.URL, l.Kind)
-			}
+			form := strings.Contains("/search /plain", got[len(got)-1])
+			assert.True(t, (l.Kind == Media || form) && (!form || l.Kind == Form), "%s: %v is a %v", name, l.URL,
+				l.Kind)
 		}
 		assert.Slice(t, got, want, name, "links")
 	}

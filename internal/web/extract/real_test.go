@@ -33,9 +33,8 @@ func unpackDocumentation(t *testing.T) string {
 	run := func(name string, arguments ...string) {
 		c := exec.CommandContext(t.Context(), name, arguments...)
 		c.Dir = dir
-		if output, err := c.CombinedOutput(); err != nil {
-			t.Fatalf("%v: %v; this test needs Debian or Ubuntu and its packages\n%s", c, err, output)
-		}
+		output, err := c.CombinedOutput()
+		must.True(t, err == nil, "%v: %v; this test needs Debian or Ubuntu and its packages\n%s", c, err, output)
 	}
 	run("apt-get", append([]string{"download", "-q"}, documentation...)...)
 	packages := must.Get(filepath.Glob(filepath.Join(dir, "*.deb")))(t)

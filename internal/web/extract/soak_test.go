@@ -48,9 +48,8 @@ func statements(t *testing.T, child, family string, units int) (n int) {
 	profile := filepath.Join(t.TempDir(), "profile")
 	c := exec.Command(child, "-test.run", "^TestWorkChild$", "-test.coverprofile", profile)
 	c.Env = append(os.Environ(), workFamily+"="+family, workUnits+"="+strconv.Itoa(units))
-	if out, err := c.CombinedOutput(); err != nil {
-		t.Fatalf("%s of %d: %v\n%s", family, units, err, out)
-	}
+	out, err := c.CombinedOutput()
+	must.True(t, err == nil, "%s of %d: %v\n%s", family, units, err, out)
 	f := must.Get(os.Open(profile))(t)
 	defer f.Close()
 	lines := bufio.NewScanner(f)

@@ -93,9 +93,8 @@ func FuzzTagsAgreeWithTheTokenizer(f *testing.F) {
 func TestRepeatedAttributesAreLeftOut(t *testing.T) {
 	text := "<html lang=en LANG=de" + strings.Repeat(" lang=x", 1000) + ">"
 	b := buildTree([]byte(text), DefaultOptions(), false)
-	if attrs := b.document.Attr; len(attrs) != 1 || attrs[0].Val != "en" {
-		t.Errorf("%d attributes: %.200v", len(attrs), attrs)
-	}
+	attrs := b.document.Attr
+	assert.True(t, len(attrs) == 1 && attrs[0].Val == "en", "%d attributes: %.200v", len(attrs), attrs)
 	if b = buildTree([]byte("<p><a"+text[len("<html"):]), DefaultOptions(),
 		false); len(b.body.node.FirstChild.Attr) != 1 {
 		t.Errorf("%d attributes", len(b.body.node.FirstChild.Attr))

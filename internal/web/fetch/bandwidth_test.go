@@ -177,9 +177,8 @@ func TestBandwidth(t *testing.T) {
 		var requests sync.WaitGroup
 		get := func(host string, length int) {
 			requests.Go(func() {
-				if _, err := receiveOf(t, c, "http", host, length); err != nil {
-					t.Error(err)
-				}
+				_, err := receiveOf(t, c, "http", host, length)
+				assert.True(t, err == nil, "%v", err)
 			})
 		}
 		for range conns {
@@ -213,9 +212,8 @@ func TestNoBandwidth(t *testing.T) {
 		resp, err := receiveOf(t, c, "http", "a.test", 1<<20)
 		assert.True(t, err == nil && resp.Throttled == 0 && time.Since(start) == 0, "%v after %v", err,
 			time.Since(start))
-		if _, waited := c.Received(); waited != 0 {
-			t.Errorf("waited for %v", waited)
-		}
+		_, waited := c.Received()
+		assert.True(t, waited == 0, "waited for %v", waited)
 		assert.Equal(t, len(c.bandwidth.hosts), 0, "hosts have limits")
 	})
 }
@@ -278,9 +276,8 @@ func TestSlowHostUnderALimit(t *testing.T) {
 				_, err := receiveOf(t, c, "http", "a.test", 0)
 				failure := wantKind(t, err, tt.kind)
 				own := time.Since(start) - failure.Throttled
-				if failure.Throttled < 16*time.Second || own < rateWindow || own > tt.most {
-					t.Errorf("%v after %v, with a wait of %v for bandwidth", err, time.Since(start), failure.Throttled)
-				}
+				assert.True(t, failure.Throttled >= 16*time.Second && own >= rateWindow && own <= tt.most,
+					"%v after %v, with a wait of %v for bandwidth", err, time.Since(start), failure.Throttled)
 				time.Sleep(2 * time.Hour) // until the server has seen that nothing listens
 			})
 		})
@@ -347,9 +344,8 @@ func TestChangeOfBandwidth(t *testing.T) {
 				if after := max(tt.after, -tt.after); after > 0 {
 					slack += chunk * time.Second / time.Duration(after) // which came just before or after the change
 				}
-				if took := time.Since(start); took < tt.took-slack || took > tt.took+slack {
-					t.Errorf("it took %v, want %v", took, tt.took)
-				}
+				took := time.Since(start)
+				assert.True(t, took >= tt.took-slack && took <= tt.took+slack, "it took %v, want %v", took, tt.took)
 			})
 		})
 	}
@@ -461,9 +457,8 @@ func TestNobodyWaitsForAClosedConnection(t *testing.T) {
 		synctest.Wait()
 		_, before := c.Received()
 		time.Sleep(time.Hour)
-		if _, after := c.Received(); after != before {
-			t.Errorf("something went on to wait for %v", after-before)
-		}
+		_, after := c.Received()
+		assert.True(t, after == before, "something went on to wait for %v", after-before)
 	})
 }
 
@@ -479,9 +474,8 @@ func checkCancel(t *testing.T, c *Client, u string) {
 	wantKind(t, err, KindCanceled)
 	assert.Equal(t, time.Since(start), after, "it ended after")
 	synctest.Wait()
-	if _, waited := c.Received(); waited > after {
-		t.Errorf("something goes on to wait: %v", waited)
-	}
+	_, waited := c.Received()
+	assert.True(t, waited <= after, "something goes on to wait: %v", waited)
 }
 
 // overHTTP2Virtually runs a test with a client, and with a server of bodies of a length over
@@ -524,9 +518,8 @@ func TestBandwidthOverHTTP2(t *testing.T) {
 				resp.Throttled)
 			_ = resp.Close()
 		}
-		if took := time.Since(start); took < 127*time.Second || took > 131*time.Second {
-			t.Errorf("2 MiB at 16 KiB/s took %v", took)
-		}
+		took := time.Since(start)
+		assert.True(t, took >= 127*time.Second && took <= 131*time.Second, "2 MiB at 16 KiB/s took %v", took)
 	})
 }
 

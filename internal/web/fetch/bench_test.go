@@ -58,9 +58,7 @@ func BenchmarkDoEncoded(b *testing.B) {
 			b.SetBytes(int64(len(page)))
 			for b.Loop() {
 				r, err := c.Do(context.Background(), Request{URL: u, Address: loopback})
-				if err != nil || r.Body.Size() != int64(len(page)) {
-					b.Fatal(err)
-				}
+				must.True(b, err == nil && r.Body.Size() == int64(len(page)), "%v", err)
 				_ = r.Close()
 			}
 		})

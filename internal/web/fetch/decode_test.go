@@ -183,9 +183,8 @@ func TestBombs(t *testing.T) {
 			if err != nil || !r.Truncated || r.Body.Size() != c.o.MaxBody {
 				t.Fatalf("%d bytes, truncated %v, %v", r.Body.Size(), r.Truncated, err)
 			}
-			if mib := (after.TotalAlloc - before.TotalAlloc) >> 20; mib > 24 {
-				t.Errorf("%d MiB allocated for a body of 1 MiB", mib)
-			}
+			mib := (after.TotalAlloc - before.TotalAlloc) >> 20
+			assert.True(t, mib <= 24, "%d MiB allocated for a body of 1 MiB", mib)
 		})
 	}
 }

@@ -27,9 +27,8 @@ func TestDescriptorsRunOut(t *testing.T) {
 	s := serve(t, keepAlive(&requests))
 	child := exec.Command(os.Args[0], "-test.run=^TestDescriptorsInChild$", "-test.v")
 	child.Env = append(os.Environ(), fmt.Sprintf("%s=%d", childPort, s.port()))
-	if out, err := child.CombinedOutput(); err != nil || !strings.Contains(string(out), "the child is done") {
-		t.Errorf("%v: %s", err, out)
-	}
+	out, err := child.CombinedOutput()
+	assert.True(t, err == nil && strings.Contains(string(out), "the child is done"), "%v: %s", err, out)
 }
 
 func TestDescriptorsInChild(t *testing.T) {

@@ -38,9 +38,8 @@ func TestResolutionsAreCached(t *testing.T) {
 	}
 	resolve("one.test", true)
 	now = now.Add(100 * time.Second)
-	if res := resolve("one.test", false); res.TTL != 200*time.Second || len(res.Addrs) != 1 {
-		t.Errorf("%+v, want what is left of it", res)
-	}
+	res := resolve("one.test", false)
+	assert.True(t, res.TTL == 200*time.Second && len(res.Addrs) == 1, "%+v, want what is left of it", res)
 	now = now.Add(200 * time.Second)
 	resolve("one.test", true)
 	resolve("missing.test", true)
@@ -56,10 +55,8 @@ func TestAbsenceIsNotRememberedForLong(t *testing.T) {
 	c := newResolutions(10)
 	now := time.Unix(1000, 0)
 	c.put("a.test", false, now, Resolution{TTL: time.Hour}, KindDNSNotFound, errBlocked)
-	if _, kind, err, known := c.get("a.test", true, now.Add(maxAbsence-1)); !known || kind != KindDNSNotFound ||
-		err == nil {
-		t.Errorf("%v %v %v", kind, err, known)
-	}
+	_, kind, err, known := c.get("a.test", true, now.Add(maxAbsence-1))
+	assert.True(t, known && kind == KindDNSNotFound && err != nil, "%v %v %v", kind, err, known)
 	if _, _, _, known := c.get("a.test", true, now.Add(maxAbsence)); known {
 		t.Error("still known")
 	}
@@ -131,9 +128,8 @@ func TestEveryAddressIsCached(t *testing.T) {
 		every, known bool
 		queries      int
 	}{{false, false, 1}, {false, true, 1}, {true, false, 3}, {true, true, 3}, {false, true, 3}} {
-		if _, _, known := c.Known("both.test", step.every); known != step.known {
-			t.Errorf("step %d: known: %t", i, known)
-		}
+		_, _, known := c.Known("both.test", step.every)
+		assert.True(t, known == step.known, "step %d: known: %t", i, known)
 		must.Get(c.Resolve(context.Background(), "both.test", step.every))(t)
 		assert.Equal(t, len(ns.typesQueried()), step.queries, "step", i, "queries")
 	}

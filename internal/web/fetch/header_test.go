@@ -100,9 +100,8 @@ func TestCredentials(t *testing.T) {
 			}
 		}
 		assert.Equal(t, got, tt.want, tt.text, tt.url)
-		if shown := fmt.Sprintf("%v %+v %#v", cr, cr, cr); strings.Contains(shown, cr.field.value) {
-			t.Errorf("%s gives the secret away", shown)
-		}
+		shown := fmt.Sprintf("%v %+v %#v", cr, cr, cr)
+		assert.True(t, !strings.Contains(shown, cr.field.value), "%s gives the secret away", shown)
 	}
 	for _, bad := range []string{"", "a.test", "a.test basic", "a.test basic nocolon", "a.test bearer ",
 		"a.test digest x",
@@ -129,9 +128,8 @@ func TestCredentialsStayWhereTheyBelong(t *testing.T) {
 		strings.HasSuffix(string(sent), "\r\n\r\n"), "captured %q, %v", sent, err)
 	u := parseURL(t, fmt.Sprintf("http://other.test:%d/", s.port()))
 	must.Get(c.Do(context.Background(), Request{URL: u, Address: loopback}))(t)
-	if head := <-seen; strings.Contains(head, "Authorization") {
-		t.Errorf("head %q", head)
-	}
+	head := <-seen
+	assert.True(t, !strings.Contains(head, "Authorization"), "head %q", head)
 }
 
 func TestCookies(t *testing.T) {
@@ -172,9 +170,8 @@ func TestCookiesAreBounded(t *testing.T) {
 		c.take(u, http.Header{"Set-Cookie": append(lines, "huge="+strings.Repeat("y", 10_000))})
 	}
 	assert.AtMost(t, len(c.jars["a.test"].Value.(*hostJar).kept), maxCookies, "cookies")
-	if n := len(c.header(u)); n == 0 || n > maxCookieHeader {
-		t.Errorf("a header of %d bytes", n)
-	}
+	n := len(c.header(u))
+	assert.True(t, n != 0 && n <= maxCookieHeader, "a header of %d bytes", n)
 	for i := range maxCookieHosts + 10 {
 		v := must.Get(weburl.Parse(fmt.Sprintf("http://h%d.test/", i)))(t)
 		c.take(v, http.Header{"Set-Cookie": {"a=b"}})
@@ -219,9 +216,8 @@ func TestContentTypes(t *testing.T) {
 			assert.True(t, err == nil && text(t, r) == "hello", "%+v: %v", tt, err)
 			continue
 		}
-		if e := wantKind(t, err, KindTypeNotWanted); !e.Sent || e.Kind.Temporary() {
-			t.Errorf("%+v", e)
-		}
+		e := wantKind(t, err, KindTypeNotWanted)
+		assert.True(t, e.Sent && !e.Kind.Temporary(), "%+v", e)
 	}
 	s := serve(t, answer("HTTP/1.1 200 OK\r\nContent-Type: application/pdf\r\nContent-Length: 5\r\n\r\nhello"))
 	c := newClient(t, quick(func(o *Options) { o.ContentTypes = []string{"text/*"} }))
@@ -252,9 +248,8 @@ func FuzzSettings(f *testing.F) {
 			assert.True(t, !c.hosts.Match("unrelated.invalid") || strings.Contains(text, "invalid"),
 				"credential %q is for any host", text)
 		}
-		if h, err := ParseHeader(text); err == nil && (!clean(h.Name) || !clean(h.Value) || h.Name == "") {
-			t.Errorf("header %q: %+v", text, h)
-		}
+		h, err := ParseHeader(text)
+		assert.True(t, err != nil || clean(h.Name) && clean(h.Value) && h.Name != "", "header %q: %+v", text, h)
 		if p, err := ParseHostPattern(text); err == nil {
 			again, err := ParseHostPattern(string(p))
 			assert.True(t, err == nil && again == p, "pattern %q: %q is read back as %q, %v", text, p, again, err)

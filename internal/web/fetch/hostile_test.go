@@ -113,9 +113,8 @@ func TestHostileServers(t *testing.T) {
 			_, err := get(t, c, s)
 			var e *Error
 			if tt.name == "closes at once" { // what is seen depends on who is faster
-				if e, _ = err.(*Error); e == nil || (e.Kind != KindReset && e.Kind != KindClosed) {
-					t.Fatalf("error %v", err)
-				}
+				e, _ = err.(*Error)
+				must.True(t, e != nil && (e.Kind == KindReset || e.Kind == KindClosed), "error %v", err)
 			} else {
 				e = wantKind(t, err, tt.kind)
 				assert.Equal(t, e.Op, tt.op, "op")
@@ -159,9 +158,8 @@ func TestConnectFailures(t *testing.T) {
 	gone := &server{Listener: l}
 	l.Close()
 	_, err = get(t, newClient(t, quick()), gone)
-	if e := wantKind(t, err, KindRefused); e.Sent || e.Op != "connect" {
-		t.Errorf("%+v", e)
-	}
+	e := wantKind(t, err, KindRefused)
+	assert.True(t, !e.Sent && e.Op == "connect", "%+v", e)
 }
 
 func FuzzResponse(f *testing.F) {
@@ -181,9 +179,8 @@ func FuzzResponse(f *testing.F) {
 		r, err := get(t, c, s)
 		switch {
 		case err != nil:
-			if e := err.(*Error); e.Kind == KindUnknown || !e.Sent {
-				t.Errorf("%+v", e)
-			}
+			e := err.(*Error)
+			assert.True(t, e.Kind != KindUnknown && e.Sent, "%+v", e)
 		case r.Status < 200 || r.Body.Size() > o.MaxBody:
 			t.Errorf("status %d, %d bytes", r.Status, r.Body.Size())
 		default:

@@ -103,9 +103,8 @@ func TestHTTP11Required(t *testing.T) {
 			_, err := getTLS(t, c, "example.com", int(s.port()), "/")
 			wantKind(t, err, KindLostOnReuse)
 			for range 2 {
-				if r, err := getTLS(t, c, "example.com", int(s.port()), "/"); err != nil || r.Proto != "HTTP/1.1" {
-					t.Fatalf("%+v, %v", r, err)
-				}
+				r, err := getTLS(t, c, "example.com", int(s.port()), "/")
+				must.True(t, err == nil && r.Proto == "HTTP/1.1", "%+v, %v", r, err)
 			}
 			assert.Equal(t, s.accepted(), 2, "connections")
 		})
@@ -421,9 +420,8 @@ func TestClosedFramesHoldNoTLS(t *testing.T) {
 	f := &frames{Conn: ours, maxHeader: 1000}
 	f.secured.Store(tls.Client(ours, &tls.Config{InsecureSkipVerify: true}))
 	_ = theirs.Close()
-	if _, err := f.Read(make([]byte, 1)); err == nil || f.secured.Load() != nil {
-		t.Errorf("read: %v, TLS is held: %t", err, f.secured.Load() != nil)
-	}
+	_, err := f.Read(make([]byte, 1))
+	assert.True(t, err != nil && f.secured.Load() == nil, "read: %v, TLS is held: %t", err, f.secured.Load() != nil)
 	assert.Fails(f.Write([]byte("x")))(t, net.ErrClosed, "write")
 	must.Do(t, f.Close())
 }

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -63,9 +64,8 @@ func TestPermit(t *testing.T) {
 				}
 				s.Close()
 				for _, path := range unsent {
-					if _, found := seen.Load(path); found {
-						t.Errorf("the server saw %s", path)
-					}
+					_, found := seen.Load(path)
+					assert.True(t, !found, "the server saw %s", path)
 				}
 				if len(unsent) < 2 { // before it connects, and before the request
 					t.Errorf("only %d calls before the request", len(unsent))

@@ -95,9 +95,8 @@ func TestPlainHTTPThroughHTTPProxy(t *testing.T) {
 	head := <-seen
 	assert.True(t, strings.HasPrefix(head, "GET http://far.test/a?b HTTP/1.1\r\nHost: far.test\r\n") &&
 		strings.Contains(head, "\r\nProxy-Authorization: Basic bWU6\r\n"), "head %q", head)
-	if sent, _ := r.Wire.Request.Load(nil, 1<<20); strings.Contains(string(sent), "Proxy-Authorization") {
-		t.Errorf("captured %q", sent)
-	}
+	sent, _ := r.Wire.Request.Load(nil, 1<<20)
+	assert.True(t, !strings.Contains(string(sent), "Proxy-Authorization"), "captured %q", sent)
 }
 
 // socksProxy speaks as much of RFC 1928 and RFC 1929 as it takes. It takes every name for loopback.
@@ -208,9 +207,8 @@ func TestResolveWithProxy(t *testing.T) {
 	two, err2 := c.Resolve(context.Background(), "two.test", false)
 	assert.True(t, err == nil && err2 == nil && len(one.Addrs) == 1 && one.Addrs[0] != two.Addrs[0] &&
 		one.Addrs[0].IsPrivate(), "%v %v %v %v", one, two, err, err2)
-	if p, q := netip.PrefixFrom(one.Addrs[0], 64).Masked(), netip.PrefixFrom(two.Addrs[0], 64).Masked(); p == q {
-		t.Errorf("both are in %v", p)
-	}
+	p, q := netip.PrefixFrom(one.Addrs[0], 64).Masked(), netip.PrefixFrom(two.Addrs[0], 64).Masked()
+	assert.True(t, p != q, "both are in %v", p)
 	assert.Fails(c.Resolve(context.Background(), "10.0.0.1", false))(t, nil, "a private address is resolved")
 	assert.AtMost(t, len(ns.queries), 0, "queries", ns.queries)
 	for text, ok := range map[string]bool{"http://p.test": true, "socks5://127.0.0.1:1080": true,

@@ -69,9 +69,8 @@ func TestDialerChecksWhatIsDialled(t *testing.T) {
 	must.Do(t, err)
 	_, _, err = d.dial(w, connKey{scheme: "http", host: "site.test", port: s.port(), addr: loopback}, true)
 	assert.True(t, errors.Is(err, errBlocked) && s.accepted() == 0, "error %v, %d connections", err, s.accepted())
-	if kind, _ := w.classify(err); kind != KindBlockedAddress {
-		t.Errorf("kind %v", kind)
-	}
+	kind, _ := w.classify(err)
+	assert.True(t, kind == KindBlockedAddress, "kind %v", kind)
 }
 
 // Ports of other protocols are refused unless fetch.ports names them.

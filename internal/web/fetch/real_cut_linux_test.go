@@ -155,12 +155,10 @@ func TestRealCutOff(t *testing.T) {
 			assert.True(t, wantKind(t, get("/cut"), KindHeaderTimeout).Sent, "nothing was sent on the connection")
 			m.link("up")
 			until(func() bool { return get("/after") == nil && !m.unsent() })
-			if got, _ := seen.Load("/after"); got != strings.TrimSuffix(proto, " over TLS") {
-				t.Errorf("the server has answered over %v", got)
-			}
-			if _, found := seen.Load("/cut"); found {
-				t.Error("the server has received a request that was broken off while the link was cut")
-			}
+			got, _ := seen.Load("/after")
+			assert.True(t, got == strings.TrimSuffix(proto, " over TLS"), "the server has answered over %v", got)
+			_, found := seen.Load("/cut")
+			assert.True(t, !found, "the server has received a request that was broken off while the link was cut")
 		})
 	}
 }

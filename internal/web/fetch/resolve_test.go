@@ -220,9 +220,8 @@ func TestResolve(t *testing.T) {
 		t.Run(tt.host, func(t *testing.T) {
 			res, err := c.Resolve(context.Background(), tt.host, false)
 			if tt.kind != 0 {
-				if e := wantKind(t, err, tt.kind); e.Op != "resolve" || e.URL != tt.host || e.Sent {
-					t.Errorf("%+v", e)
-				}
+				e := wantKind(t, err, tt.kind)
+				assert.True(t, e.Op == "resolve" && e.URL == tt.host && !e.Sent, "%+v", e)
 			} else if err != nil {
 				t.Fatal(err)
 			}
@@ -235,15 +234,13 @@ func TestResolve(t *testing.T) {
 		})
 	}
 	for range 2 { // from the name server, and from the cache
-		if res, err := c.Resolve(context.Background(), "alias.test", false); err != nil ||
-			!slices.Equal(res.Aliases, []string{"real.test"}) {
-			t.Errorf("aliases %v (%v)", res.Aliases, err)
-		}
+		res, err := c.Resolve(context.Background(), "alias.test", false)
+		assert.True(t, err == nil && slices.Equal(res.Aliases, []string{"real.test"}), "aliases %v (%v)", res.Aliases,
+			err)
 	}
-	if res, err := c.Resolve(context.Background(), "many.test", false); err != nil || len(res.Addrs) != maxAddrs ||
-		!slices.IsSortedFunc(res.Addrs, netip.Addr.Compare) {
-		t.Errorf("many: %v %v", res.Addrs, err)
-	}
+	res, err := c.Resolve(context.Background(), "many.test", false)
+	assert.True(t, err == nil && len(res.Addrs) == maxAddrs && slices.IsSortedFunc(res.Addrs, netip.Addr.Compare),
+		"many: %v %v", res.Addrs, err)
 }
 
 // The search list of the machine must not be tried for any name: the dot at the end of the query
@@ -284,9 +281,8 @@ func TestResolveTimeoutAndCancel(t *testing.T) {
 func TestResolverThatIsNotThere(t *testing.T) {
 	c := newClient(t, quick(func(o *Options) { o.Resolver = "127.0.0.1:1"; o.ResolveTimeout = time.Second }))
 	_, err := c.Resolve(context.Background(), "a.test", false)
-	if e, ok := err.(*Error); !ok || (e.Kind != KindDNSFailure && e.Kind != KindDNSTimeout) {
-		t.Errorf("error %v", err)
-	}
+	e, ok := err.(*Error)
+	assert.True(t, ok && (e.Kind == KindDNSFailure || e.Kind == KindDNSTimeout), "error %v", err)
 }
 
 // The name may change its address between the check and the request: the dialled address counts.
@@ -317,9 +313,8 @@ func TestRecordsOffTheChain(t *testing.T) {
 		"PLAIN.test": "[93.184.216.34] 5m1s []", "six.test": "[2606:2800:220:1::1] 5m0s []",
 	} {
 		res, err := c.Resolve(context.Background(), host, true)
-		if got := fmt.Sprint(res.Addrs, res.TTL, res.Aliases); err != nil || got != want {
-			t.Errorf("%s: %s, %v, want %s", host, got, err, want)
-		}
+		got := fmt.Sprint(res.Addrs, res.TTL, res.Aliases)
+		assert.True(t, err == nil && got == want, "%s: %s, %v, want %s", host, got, err, want)
 	}
 	_, err := c.Resolve(context.Background(), "nobody.test", false)
 	wantKind(t, err, KindDNSFailure)
@@ -339,9 +334,8 @@ func FuzzDNSMessage(f *testing.F) {
 	f.Fuzz(func(t *testing.T, msg []byte) {
 		var r ttlRecord
 		r.addMessage(msg)
-		if d := clampTTL(r.least()); d < minTTL || d > maxTTL {
-			t.Errorf("TTL %v", d)
-		}
+		d := clampTTL(r.least())
+		assert.True(t, d >= minTTL && d <= maxTTL, "TTL %v", d)
 	})
 }
 
@@ -353,9 +347,8 @@ func TestKnown(t *testing.T) {
 	})
 	c := newClient(t, quick(func(o *Options) { o.Resolver = ns.address; o.AllowPrivate = false }))
 	for _, host := range []string{"one.test", "private.test", "missing.test"} {
-		if _, _, known := c.Known(host, false); known {
-			t.Errorf("%s is known before it was looked up", host)
-		}
+		_, _, known := c.Known(host, false)
+		assert.True(t, !known, "%s is known before it was looked up", host)
 		_, _ = c.Resolve(context.Background(), host, false)
 	}
 	for host, want := range map[string]struct {
@@ -374,9 +367,8 @@ func TestKnown(t *testing.T) {
 		}
 	}
 	proxied := newClient(t, quick(func(o *Options) { o.Proxy = "http://127.0.0.1:1" }))
-	if res, err, known := proxied.Known("any.test", false); !known || err != nil || len(res.Addrs) != 1 {
-		t.Errorf("behind a proxy: %+v, %v, known: %t", res, err, known)
-	}
+	res, err, known := proxied.Known("any.test", false)
+	assert.True(t, known && err == nil && len(res.Addrs) == 1, "behind a proxy: %+v, %v, known: %t", res, err, known)
 }
 
 // TestAbsenceHolds for as long as the name server says, and not at all where it does not say.

@@ -39,9 +39,8 @@ func TestConnectionsAreReused(t *testing.T) {
 	c.pool.mu.Lock()
 	defer c.pool.mu.Unlock()
 	for e := c.pool.fresh.conns.Front(); e != nil; e = e.Next() {
-		if cn := e.Value.(*conn); cn.br != nil || cn.head.pace != nil {
-			t.Error("an idle connection holds the buffer of its last request")
-		}
+		cn := e.Value.(*conn)
+		assert.True(t, cn.br == nil && cn.head.pace == nil, "an idle connection holds the buffer of its last request")
 	}
 }
 

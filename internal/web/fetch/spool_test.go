@@ -65,9 +65,8 @@ func TestLargeBodiesAreInFiles(t *testing.T) {
 			c := newClient(t, quick(func(o *Options) { o.Spool, o.MaxBody = pool, tt.max }))
 			r := must.Get(get(t, c, s))(t)
 			defer r.Close()
-			if _, in := r.Body.Bytes(); in != tt.inMemory {
-				t.Errorf("in memory: %v", in)
-			}
+			_, in := r.Body.Bytes()
+			assert.True(t, in == tt.inMemory, "in memory: %v", in)
 			assert.AtMost(t, pool.Held(), tt.budget, "bytes held of")
 			if got := text(t, r); got != page[:tt.size] || r.Truncated != (tt.size < len(page)) {
 				t.Errorf("%d bytes, truncated %v", len(got), r.Truncated)
@@ -250,10 +249,9 @@ func TestCaptureEndsWithTheResponse(t *testing.T) {
 		s := serve(t, answer(want+"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"))
 		c := newClient(t, quick(func(o *Options) { o.Spool, o.Capture = newSpool(t, 20_000, 1<<20), true }))
 		r := must.Get(get(t, c, s))(t)
-		if received, err := r.Wire.Response.Load(nil, 1<<20); err != nil || string(received) != want ||
-			strings.TrimSpace(text(t, r)) != "hello" {
-			t.Errorf("captured %q, %v, want %q", received, err, want)
-		}
+		received, err := r.Wire.Response.Load(nil, 1<<20)
+		assert.True(t, err == nil && string(received) == want && strings.TrimSpace(text(t, r)) == "hello",
+			"captured %q, %v, want %q", received, err, want)
 		must.Do(t, r.Close())
 	}
 }

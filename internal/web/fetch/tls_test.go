@@ -79,9 +79,8 @@ func TestTLS(t *testing.T) {
 func TestHTTP2CanBeSwitchedOff(t *testing.T) {
 	s, trust := secure(t, true, http.NotFoundHandler())
 	c := newClient(t, quick(trust, func(o *Options) { o.HTTP2 = false }))
-	if r, err := getTLS(t, c, "example.com", securePort(s.Listener), "/"); err != nil || r.Proto != "HTTP/1.1" {
-		t.Errorf("%+v %v", r, err)
-	}
+	r, err := getTLS(t, c, "example.com", securePort(s.Listener), "/")
+	assert.True(t, err == nil && r.Proto == "HTTP/1.1", "%+v %v", r, err)
 }
 
 func TestTLSFailures(t *testing.T) {
@@ -89,9 +88,8 @@ func TestTLSFailures(t *testing.T) {
 	port := securePort(s.Listener)
 	t.Run("unknown authority", func(t *testing.T) {
 		_, err := getTLS(t, newClient(t, quick()), "example.com", port, "/")
-		if e := wantKind(t, err, KindCertificate); e.Sent || e.Op != "tls" {
-			t.Errorf("%+v", e)
-		}
+		e := wantKind(t, err, KindCertificate)
+		assert.True(t, !e.Sent && e.Op == "tls", "%+v", e)
 	})
 	t.Run("another name", func(t *testing.T) {
 		_, err := getTLS(t, newClient(t, quick(trust)), "other.test", port, "/")
@@ -123,9 +121,8 @@ func TestTLSFailures(t *testing.T) {
 		closing := serve(t, func(c net.Conn, r *bufio.Reader) { _, _ = r.Peek(200) })
 		_, err := getTLS(t, newClient(t, quick()), "example.com", int(closing.port()), "/")
 		var e *Error
-		if e, _ = err.(*Error); e == nil || (e.Kind != KindTLS && e.Kind != KindReset) {
-			t.Errorf("%v", err)
-		}
+		e, _ = err.(*Error)
+		assert.True(t, e != nil && (e.Kind == KindTLS || e.Kind == KindReset), "%v", err)
 	})
 }
 

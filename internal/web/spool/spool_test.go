@@ -35,9 +35,8 @@ func random(n int) []byte {
 func check(t *testing.T, c *Content, want []byte) {
 	t.Helper()
 	must.True(t, c.Size() == int64(len(want)), "size %d, want %d", c.Size(), len(want))
-	if got, err := io.ReadAll(c.NewReader()); err != nil || !bytes.Equal(got, want) {
-		t.Errorf("reader: %d bytes, %v", len(got), err)
-	}
+	got, err := io.ReadAll(c.NewReader())
+	assert.True(t, err == nil && bytes.Equal(got, want), "reader: %d bytes, %v", len(got), err)
 	var b bytes.Buffer
 	if n, err := c.WriteTo(&b); err != nil || n != int64(len(want)) || !bytes.Equal(b.Bytes(), want) {
 		t.Errorf("WriteTo: %d bytes, %v", n, err)
@@ -46,9 +45,8 @@ func check(t *testing.T, c *Content, want []byte) {
 		got, err := c.Load(make([]byte, 7), int64(n))
 		assert.True(t, err == nil && bytes.Equal(got, want[:min(n, len(want))]), "Load %d: %d bytes, %v", n, len(got),
 			err)
-		if head := c.Head(n); !bytes.Equal(head, want[:min(n, len(want), HeadBytes)]) {
-			t.Errorf("Head %d: %d bytes", n, len(head))
-		}
+		head := c.Head(n)
+		assert.True(t, bytes.Equal(head, want[:min(n, len(want), HeadBytes)]), "Head %d: %d bytes", n, len(head))
 	}
 	middle := make([]byte, len(want)/2)
 	if _, err := c.NewReader().ReadAt(middle, int64(len(want)/4)); err != nil && len(middle) > 0 ||
@@ -137,15 +135,13 @@ func TestBudgetIsShared(t *testing.T) {
 			var held []*Content
 			for range 10 {
 				w := p.NewWriter(0)
-				if _, err := w.ReadFrom(bytes.NewReader(want)); err != nil {
-					t.Error(err)
-				}
+				_, err := w.ReadFrom(bytes.NewReader(want))
+				assert.True(t, err == nil, "%v", err)
 				held = append(held, w.Content())
 			}
 			for _, c := range held {
-				if got, err := io.ReadAll(c.NewReader()); err != nil || !bytes.Equal(got, want) {
-					t.Errorf("%d bytes, %v", len(got), err)
-				}
+				got, err := io.ReadAll(c.NewReader())
+				assert.True(t, err == nil && bytes.Equal(got, want), "%d bytes, %v", len(got), err)
 				_ = c.Close()
 			}
 		})
@@ -173,9 +169,8 @@ func TestErrors(t *testing.T) {
 	must.Do(t, os.Remove(p.o.Dir))
 	var failed *Error
 	w := p.NewWriter(0)
-	if _, err := w.Write(random(10_000)); !errors.As(err, &failed) {
-		t.Errorf("write: %v", err)
-	}
+	_, err := w.Write(random(10_000))
+	assert.True(t, errors.As(err, &failed), "write: %v", err)
 	w.Discard()
 	w = p.NewWriter(0)
 	if _, err := w.ReadFrom(bytes.NewReader(random(10_000))); !errors.As(err, &failed) {
@@ -211,9 +206,8 @@ func TestMemoryIsUsedAgain(t *testing.T) {
 		if i%3 != 0 {
 			continue
 		}
-		if err := held[i/2].Close(); err != nil && err != errClosed {
-			t.Fatal(err)
-		}
+		err := held[i/2].Close()
+		must.True(t, err == nil || err == errClosed, "%v", err)
 	}
 	for i, c := range held {
 		if c.closed {
@@ -245,9 +239,8 @@ func TestRoom(t *testing.T) {
 	sizes := make(map[int]int64)
 	for n := int64(1); n < 1<<24; n += 1 + n/100 {
 		room, at := roomOf(n)
-		if room < n || room > max(n+n/2, HeadBytes) || sizes[at] != 0 && sizes[at] != room {
-			t.Fatalf("%d bytes get %d, size %d, which has %d", n, room, at, sizes[at])
-		}
+		must.True(t, room >= n && room <= max(n+n/2, HeadBytes) && (sizes[at] == 0 || sizes[at] == room),
+			"%d bytes get %d, size %d, which has %d", n, room, at, sizes[at])
 		sizes[at] = room
 	}
 }

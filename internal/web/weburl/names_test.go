@@ -34,9 +34,8 @@ func TestNamesIn(t *testing.T) {
 		{"-a.test", 0, 0}, {"x\x00a.test\x01", 1, 1}, {"?u=http%3A%2F%2Fa.test", 1, 1}, {"..a.test", 1, 1},
 		{"éa.test", 0, 0},
 	} {
-		if h, d := host.Count([]byte(c.text)), domain.Count([]byte(c.text)); h != c.host || d != c.domain {
-			t.Errorf("%q: %d, with names below %d", c.text, h, d)
-		}
+		h, d := host.Count([]byte(c.text)), domain.Count([]byte(c.text))
+		assert.True(t, h == c.host && d == c.domain, "%q: %d, with names below %d", c.text, h, d)
 	}
 	bücher := Names{Name: "xn--bcher-kva.example"}
 	assert.True(t, bücher.In([]byte("Sitemap: http://BÜCHER.example/s.xml")) &&

@@ -264,9 +264,8 @@ func TestZeroURL(t *testing.T) {
 	for _, ref := range []string{"", "#a", "?a", "/a", "a", "//example.com/"} {
 		assert.Fails(u.Resolve(ref))(t, ErrScheme, "the reference", ref, "on the zero URL gives error")
 	}
-	if v, err := Parse("http://example.com/"); err != nil || v.IsZero() {
-		t.Errorf("%q is zero, error %v", v, err)
-	}
+	v, err := Parse("http://example.com/")
+	assert.True(t, err == nil && !v.IsZero(), "%q is zero, error %v", v, err)
 }
 
 func TestEqualURLs(t *testing.T) {
@@ -275,7 +274,6 @@ func TestEqualURLs(t *testing.T) {
 	c, errC := Parse("http://example.com/a?")
 	must.Do(t, errors.Join(errA, errB, errC))
 	assert.True(t, a == b && b != c, "want %q == %q and %q != %q", a, b, b, c)
-	if seen := map[URL]bool{a: true}; !seen[b] || seen[c] {
-		t.Error("a URL does not work as the key of a map")
-	}
+	seen := map[URL]bool{a: true}
+	assert.True(t, seen[b] && !seen[c], "a URL does not work as the key of a map")
 }

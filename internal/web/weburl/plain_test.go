@@ -171,8 +171,7 @@ func TestAllocations(t *testing.T) {
 		{"Resolve, fragment", 0, func() { u, _ := base.Resolve("#x"); length += len(u.text) }},
 	}
 	for _, test := range tests {
-		if got := testing.AllocsPerRun(100, test.call); got != test.want {
-			t.Errorf("%s: %v allocations, want %v", test.name, got, test.want)
-		}
+		got := testing.AllocsPerRun(100, test.call)
+		assert.True(t, got == test.want, "%s: %v allocations, want %v", test.name, got, test.want)
 	}
 }

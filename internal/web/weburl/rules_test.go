@@ -66,9 +66,8 @@ func checkRules(t *testing.T, r *Rules, u URL) {
 	t.Helper()
 	once, _ := r.Apply(u)
 	checkInvariants(t, once)
-	if twice, _ := r.Apply(once); twice != once {
-		t.Errorf("%v becomes %v, and that %v", u, once, twice)
-	}
+	twice, _ := r.Apply(once)
+	assert.True(t, twice == once, "%v becomes %v, and that %v", u, once, twice)
 	assert.Equal(t, once.Origin(), u.Origin(), u, "becomes", once)
 }
 
@@ -79,9 +78,8 @@ func TestRulesLength(t *testing.T) {
 		want  bool
 	}{{Rules{}, true}, {Rules{MaxLength: 50}, false}, {Rules{MaxLength: len(u.String())}, true},
 		{Rules{MaxLength: 50, StripParameters: []string{"utm_*"}}, true}} {
-		if _, ok := tt.rules.Apply(u); ok != tt.want {
-			t.Errorf("%+v: %v", tt.rules, ok)
-		}
+		_, ok := tt.rules.Apply(u)
+		assert.True(t, ok == tt.want, "%+v: %v", tt.rules, ok)
 	}
 }
 

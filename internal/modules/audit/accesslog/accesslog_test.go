@@ -47,9 +47,8 @@ func TestParse(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add(`192.0.2.7 - - [27/Nov/2026:12:00:00 +0000] "GET /\x22 HTTP/1.1" 200 512 "-" "a"`)
 	f.Fuzz(func(t *testing.T, line string) {
-		if e, ok := parse(line); ok && (e.target == "" || e.status < 100 || e.at.IsZero()) {
-			t.Errorf("%q is %+v", line, e)
-		}
+		e, ok := parse(line)
+		assert.True(t, !ok || e.target != "" && e.status >= 100 && !e.at.IsZero(), "%q is %+v", line, e)
 	})
 }
 

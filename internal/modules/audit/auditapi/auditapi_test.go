@@ -55,9 +55,8 @@ func serve(t *testing.T, c logged) func(path string) (*http.Response, string) {
 	s := must.Get(server.Start(server.Options{Listen: "127.0.0.1:0", DataDir: c.dir, Now: time.Now,
 		Operations: []server.Operations{Register}}, c))(t)
 	t.Cleanup(func() {
-		if err := s.Close(t.Context()); err != nil && !errors.Is(err, t.Context().Err()) {
-			t.Error(err)
-		}
+		err := s.Close(t.Context())
+		assert.True(t, err == nil || errors.Is(err, t.Context().Err()), "%v", err)
 	})
 	return func(path string) (*http.Response, string) {
 		response, err := http.Get("http://" + s.Address() + server.BasePath + path)
@@ -108,10 +107,9 @@ func TestConcurrentAudits(t *testing.T) {
 		done <- body
 	}()
 	<-began
-	if response, body := get("/audit"); response.StatusCode != 503 ||
-		response.Header.Get("Content-Type") != "application/problem+json" || !strings.Contains(body, "another audit") {
-		t.Errorf("a second audit at a time: %d, %s", response.StatusCode, body)
-	}
+	response, body := get("/audit")
+	assert.True(t, response.StatusCode == 503 && response.Header.Get("Content-Type") == "application/problem+json" &&
+		strings.Contains(body, "another audit"), "a second audit at a time: %d, %s", response.StatusCode, body)
 	close(end)
 	assert.Equal(t, strings.Count(<-done, "\n"), 1)
 }

@@ -217,9 +217,8 @@ func TestAppend(t *testing.T) {
 	f := must.Get(os.OpenFile(files[len(files)-1], os.O_APPEND|os.O_WRONLY, 0))(t)
 	must.Get(f.WriteString("more"))(t)
 	must.Do(t, f.Close())
-	if r := mustVerify(t, dir, keys, "", now); len(r.Findings) > 0 || r.Unsigned != 4 {
-		t.Errorf("%+v", r)
-	}
+	r := mustVerify(t, dir, keys, "", now)
+	assert.True(t, len(r.Findings) <= 0 && r.Unsigned == 4, "%+v", r)
 	assert.Returns(Append(dir, now, sign))(t, true, "4 bytes are new")
 	if r := mustVerify(t, dir, keys, "", now); len(r.Findings) > 0 || r.Unsigned != 0 || r.Heads != 101 {
 		t.Errorf("%+v", r)
@@ -250,9 +249,8 @@ func BenchmarkReceipts(b *testing.B) {
 	writeLog(b, dir, requests, sign)
 	for b.Loop() {
 		must.Do(b, os.Remove(filepath.Join(dir, FileName)))
-		if made, err := Append(dir, began, sign); !made || err != nil {
-			b.Fatal(made, err)
-		}
+		made, err := Append(dir, began, sign)
+		must.True(b, made && err == nil, "%v %v", made, err)
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/requests, "ns/request")
 }

@@ -199,10 +199,9 @@ func TestOnlyTheSiteSees(t *testing.T) {
 	}
 	assert.True(t, b.crawl.delay == 0 && b.crawl.optOut == nil && b.crawl.read == 0,
 		"something was done without a proof: %+v", b.crawl)
-	if _, page = b.ask("GET", "host", site, "key", other); !strings.Contains(page, "/secret") ||
-		!strings.Contains(page, "/next") {
-		t.Errorf("the site does not see its requests:\n%s", page)
-	}
+	_, page = b.ask("GET", "host", site, "key", other)
+	assert.True(t, strings.Contains(page, "/secret") && strings.Contains(page, "/next"),
+		"the site does not see its requests:\n%s", page)
 	delete(b.names.records, "_crawler-proof."+site+".")
 	b.now = b.now.Add(proofLife)
 	_, page = b.ask("GET", "host", site, "key", other)
@@ -235,9 +234,8 @@ func TestProofByFile(t *testing.T) {
 	for name := range b.crawl.urls { // the same at another port
 		b.crawl.urls = map[string]inspect.URLStory{strings.Replace(name, site, site+":8443", 1): story}
 	}
-	if _, page := b.ask("GET", "host", site, "key", key); strings.Contains(page, "Proven") {
-		t.Error("a file at another port proves")
-	}
+	_, page := b.ask("GET", "host", site, "key", key)
+	assert.True(t, !strings.Contains(page, "Proven"), "a file at another port proves")
 	b.crawl.urls = map[string]inspect.URLStory{file: story}
 	b.now = b.now.Add(fileLife)
 	if _, page := b.ask("GET", "host", site, "key", key); strings.Contains(page, "Proven") {
@@ -253,9 +251,8 @@ func TestHostileVisitors(t *testing.T) {
 	long := strings.Repeat("a", 300)
 	for _, name := range []string{"a/b", "a?b", "a@b", "a:80", "[::1", "..", "%00", "\x00", long, "a b", "<script>",
 		"http://x"} {
-		if status, page := b.ask("GET", "host", name); status != 422 || strings.Contains(page, "<script>") {
-			t.Errorf("host %q: status %d", name, status)
-		}
+		status, page := b.ask("GET", "host", name)
+		assert.True(t, status == 422 && !strings.Contains(page, "<script>"), "host %q: status %d", name, status)
 	}
 	for range 5 {
 		b.ask("GET", "host", "victim.example", "key", newKey())
@@ -263,9 +260,8 @@ func TestHostileVisitors(t *testing.T) {
 	}
 	assert.True(t, b.names.asked == 0 && len(b.crawl.fetched) == 0,
 		"for hosts that the crawl does not know: %d names looked up, %v fetched", b.names.asked, b.crawl.fetched)
-	if status, _ := b.ask("GET", "host", site, "key", "x"); status != 422 {
-		t.Errorf("a key that is none: status %d", status)
-	}
+	status, _ := b.ask("GET", "host", site, "key", "x")
+	assert.True(t, status == 422, "a key that is none: status %d", status)
 	if status, _ := b.ask("POST", "host", site, "pad", strings.Repeat("x", 2*maxForm)); status != 400 {
 		t.Errorf("a large form: status %d", status)
 	}
@@ -329,9 +325,8 @@ func TestWishes(t *testing.T) {
 			case 6:
 				b.restart(random)
 			}
-			if want := max(own, slow); b.crawl.delay != want {
-				t.Fatalf("seed %d: the delay is %v, want %v", seed, b.crawl.delay, want)
-			}
+			want := max(own, slow)
+			must.True(t, b.crawl.delay == want, "seed %d: the delay is %v, want %v", seed, b.crawl.delay, want)
 			if (b.crawl.optOut != nil) != (stopped || closed) || closed && b.crawl.optOut.By != "the operator" {
 				t.Fatalf("seed %d: opt-out %+v, want stopped %v, by the operator %v", seed, b.crawl.optOut, stopped,
 					closed)

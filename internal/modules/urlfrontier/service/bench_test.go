@@ -242,9 +242,8 @@ func (c *client) pump(b *testing.B, rpc string, messages int, message func(int) 
 	n := 0
 	for ; ; n++ {
 		if err := stream.RecvMsg(ack()); err != nil {
-			if !errors.Is(err, io.EOF) || n != messages {
-				b.Fatalf("%s: %d of %d acknowledged: %v", rpc, n, messages, err)
-			}
+			must.True(b, errors.Is(err, io.EOF) && n == messages, "%s: %d of %d acknowledged: %v", rpc, n, messages,
+				err)
 			return
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	urlfrontierpb "github.com/amble-crawler/amble/internal/modules/urlfrontier/proto"
 	"github.com/amble-crawler/amble/internal/testing/assert"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 )
 
@@ -34,20 +35,16 @@ type (
 // among it. Each begins with no crawl.
 var conformance = map[string]func(*testing.T, *client){
 	"a known URL without a date is never handed out": func(t *testing.T, c *client) {
-		if acks := c.put(known(keyed("http://key1.com/", "key1.com"), 0)); len(acks) != 1 {
-			t.Errorf("%d acknowledged", len(acks))
-		}
-		if urls := c.get(ofQueue("key1.com", 1, 2)); len(urls) != 0 {
-			t.Errorf("%q", urls)
-		}
+		acks := c.put(known(keyed("http://key1.com/", "key1.com"), 0))
+		assert.True(t, len(acks) == 1, "%d acknowledged", len(acks))
+		urls := c.get(ofQueue("key1.com", 1, 2))
+		assert.True(t, len(urls) == 0, "%q", urls)
 	},
 	"the earlier date comes first": func(t *testing.T, c *client) {
 		now := time.Now().Unix()
 		acks := c.put(known(keyed("http://key1.com/later", "key1.com"), now),
 			known(keyed("http://key1.com/sooner", "key1.com"), now-10_000))
-		if len(acks) != 2 {
-			t.Errorf("%d acknowledged", len(acks))
-		}
+		assert.True(t, len(acks) == 2, "%d acknowledged", len(acks))
 		if urls := c.get(ofQueue("key1.com", 2, 2)); !slices.Equal(urls,
 			[]string{"http://key1.com/sooner", "http://key1.com/later"}) {
 			t.Errorf("%q", urls)
@@ -61,16 +58,13 @@ var conformance = map[string]func(*testing.T, *client){
 			acks[1].GetStatus() != urlfrontierpb.AckMessage_SKIPPED {
 			t.Errorf("%v", acks)
 		}
-		if l := do[urlfrontierpb.QueueList](c, "ListQueues", &urlfrontierpb.Pagination{}); len(l.GetValues()) != 1 {
-			t.Errorf("%v", l)
-		}
-		if urls := c.get(ofQueue("key1.com", 1, 2)); !slices.Equal(urls, []string{"http://key1.com/"}) {
-			t.Fatalf("%q", urls)
-		}
+		l := do[urlfrontierpb.QueueList](c, "ListQueues", &urlfrontierpb.Pagination{})
+		assert.True(t, len(l.GetValues()) == 1, "%v", l)
+		urls := c.get(ofQueue("key1.com", 1, 2))
+		must.True(t, slices.Equal(urls, []string{"http://key1.com/"}), "%q", urls)
 		queue := &pbQueue{Key: "key1.com"}
-		if s := do[pbStats](c, "GetStats", queue); s.GetNumberOfQueues() != 1 || s.GetInProcess() != 1 {
-			t.Errorf("%v", s)
-		}
+		s := do[pbStats](c, "GetStats", queue)
+		assert.True(t, s.GetNumberOfQueues() == 1 && s.GetInProcess() == 1, "%v", s)
 		if urls := c.get(ofQueue("key1.com", 1, 2)); len(urls) != 0 {
 			t.Errorf("one in process is handed out again: %q", urls)
 		}
@@ -88,17 +82,15 @@ var conformance = map[string]func(*testing.T, *client){
 	"the key of a URL without one": func(t *testing.T, c *client) {
 		c.put(discovered(info("http://gac.icann.org?language_id=9")))
 		queue := &pbQueue{Key: "gac.icann.org"}
-		if s := do[pbStats](c, "GetStats", queue); s.GetSize() != 1 {
-			t.Errorf("%v", s)
-		}
+		s := do[pbStats](c, "GetStats", queue)
+		assert.True(t, s.GetSize() == 1, "%v", s)
 		if n := do[pbLong](c, "DeleteQueue", queue); n.GetValue() != 1 {
 			t.Errorf("%d deleted", n.GetValue())
 		}
 	},
 	"crawl ids": func(t *testing.T, c *client) {
-		if l := do[pbList](c, "ListCrawls", &urlfrontierpb.Local{}); len(l.GetValues()) != 0 {
-			t.Errorf("%v", l)
-		}
+		l := do[pbList](c, "ListCrawls", &urlfrontierpb.Local{})
+		assert.True(t, len(l.GetValues()) == 0, "%v", l)
 		for _, id := range []string{"BESPOKE", "", "DEFAULT", " \t"} {
 			c.put(discovered(&urlfrontierpb.URLInfo{Url: "http://urlfrontier.net/", CrawlID: id}))
 		}
@@ -108,9 +100,7 @@ var conformance = map[string]func(*testing.T, *client){
 				want = "DEFAULT"
 			}
 			s := do[pbStats](c, "GetStats", &pbQueue{CrawlID: id})
-			if s.GetSize() != 1 || s.GetCrawlID() != want || s.GetNumberOfQueues() != 1 {
-				t.Errorf("%q: %v", id, s)
-			}
+			assert.True(t, s.GetSize() == 1 && s.GetCrawlID() == want && s.GetNumberOfQueues() == 1, "%q: %v", id, s)
 		}
 		if l := do[pbList](c, "ListCrawls",
 			&urlfrontierpb.Local{}); !slices.Equal(slices.Sorted(slices.Values(l.GetValues())),
@@ -121,9 +111,8 @@ var conformance = map[string]func(*testing.T, *client){
 			if n := do[pbLong](c, "DeleteCrawl", &pbCrawl{Value: id}); n.GetValue() != 1 {
 				t.Errorf("%q: %d deleted", id, n.GetValue())
 			}
-			if s := do[pbStats](c, "GetStats", &pbQueue{CrawlID: id}); s.GetSize() != 0 || s.GetNumberOfQueues() != 0 {
-				t.Errorf("%q: %v", id, s)
-			}
+			s := do[pbStats](c, "GetStats", &pbQueue{CrawlID: id})
+			assert.True(t, s.GetSize() == 0 && s.GetNumberOfQueues() == 0, "%q: %v", id, s)
 		}
 	},
 	"any crawl": func(t *testing.T, c *client) {
@@ -137,21 +126,18 @@ var conformance = map[string]func(*testing.T, *client){
 				MaxQueues: 1}
 		for n, r := range []*urlfrontierpb.GetParams{one, {}} {
 			for _, i := range list[urlfrontierpb.URLInfo](c, "GetURLs", r) {
-				if found[i.GetCrawlID()] || i.GetUrl() != "http://one.test/" || i.GetKey() != "one.test" {
-					t.Errorf("%v", i)
-				}
+				assert.True(t, !found[i.GetCrawlID()] && i.GetUrl() == "http://one.test/" && i.GetKey() == "one.test",
+					"%v", i)
 				found[i.GetCrawlID()] = true
 			}
-			if want := []int{1, 3}[n]; len(found) != want {
-				t.Errorf("URLs of %d crawls, want %d", len(found), want)
-			}
+			want := []int{1, 3}[n]
+			assert.True(t, len(found) == want, "URLs of %d crawls, want %d", len(found), want)
 		}
 	},
 	"a key without a crawl is of the default crawl": func(t *testing.T, c *client) {
 		c.put(discovered(info("http://one.test/")))
-		if urls := c.get(&urlfrontierpb.GetParams{Key: "one.test"}); len(urls) != 1 {
-			t.Errorf("%q", urls)
-		}
+		urls := c.get(&urlfrontierpb.GetParams{Key: "one.test"})
+		assert.True(t, len(urls) == 1, "%q", urls)
 		c.put(known(info("http://one.test/"), 1))
 		c.put(discovered(info("http://two.test/")))
 		if urls := c.get(&urlfrontierpb.GetParams{Key: "two.test", Item: &urlfrontierpb.GetParams_CrawlID{}}); len(
@@ -162,9 +148,8 @@ var conformance = map[string]func(*testing.T, *client){
 	"a known put releases a URL": func(t *testing.T, c *client) {
 		do[pbEmpty](c, "SetDelay", &urlfrontierpb.QueueDelayParams{})
 		c.put(discovered(info("http://one.test/")))
-		if urls := c.get(ofQueue("one.test", 1, 600)); len(urls) != 1 {
-			t.Fatalf("%q", urls)
-		}
+		urls := c.get(ofQueue("one.test", 1, 600))
+		must.True(t, len(urls) == 1, "%q", urls)
 		if urls := c.get(ofQueue("one.test", 1, 600)); len(urls) != 0 {
 			t.Errorf("held, and handed out: %q", urls)
 		}
@@ -178,14 +163,11 @@ var conformance = map[string]func(*testing.T, *client){
 		i.Metadata = map[string]*pbList{"depth": {Values: []string{"1", "2"}}, "empty": {}}
 		c.put(discovered(i))
 		l := list[urlfrontierpb.URLInfo](c, "GetURLs", ofQueue("one.test", 1, 30))
-		if len(l) != 1 || !slices.Equal(l[0].GetMetadata()["depth"].GetValues(), []string{"1", "2"}) ||
-			len(l[0].GetMetadata()) != 2 {
-			t.Errorf("%v", l)
-		}
+		assert.True(t, len(l) == 1 && slices.Equal(l[0].GetMetadata()["depth"].GetValues(), []string{"1", "2"}) &&
+			len(l[0].GetMetadata()) == 2, "%v", l)
 		s := do[pbItem](c, "GetURLStatus", &pbStatus{Url: "http://one.test/"})
-		if got := s.GetKnown().GetInfo(); !proto.Equal(got.GetMetadata()["depth"], i.Metadata["depth"]) {
-			t.Errorf("%v", s)
-		}
+		got := s.GetKnown().GetInfo()
+		assert.True(t, proto.Equal(got.GetMetadata()["depth"], i.Metadata["depth"]), "%v", s)
 	},
 	"URL status": func(t *testing.T, c *client) {
 		c.put(discovered(info("http://one.test/new")), known(info("http://one.test/done"), 0),
@@ -212,9 +194,8 @@ var conformance = map[string]func(*testing.T, *client){
 			codes.InvalidArgument: {{}, {Url: "nothing"}, {Url: "http://"}},
 		} {
 			for _, r := range r {
-				if _, err := try[pbItem](c, "GetURLStatus", r); status.Code(err) != code {
-					t.Errorf("%v: %v, want %v", r, err, code)
-				}
+				_, err := try[pbItem](c, "GetURLStatus", r)
+				assert.True(t, status.Code(err) == code, "%v: %v, want %v", r, err, code)
 			}
 		}
 	},
@@ -226,9 +207,8 @@ var conformance = map[string]func(*testing.T, *client){
 		c.put(append(items, discovered(info("http://two.test/page")))...)
 		text := func(s string) *string { return &s }
 		yes := true
-		if l := list[pbItem](c, "ListURLs", &urlfrontierpb.ListUrlParams{}); len(l) != 100 {
-			t.Errorf("%d by default", len(l))
-		}
+		l := list[pbItem](c, "ListURLs", &urlfrontierpb.ListUrlParams{})
+		assert.True(t, len(l) == 100, "%d by default", len(l))
 		for _, x := range []struct {
 			r    *urlfrontierpb.ListUrlParams
 			want int
@@ -243,9 +223,8 @@ var conformance = map[string]func(*testing.T, *client){
 			{&urlfrontierpb.ListUrlParams{Size: 1000, Filter: text("page14")}, 0},
 			{&urlfrontierpb.ListUrlParams{Size: 1000, Filter: text("page14"), IgnoreCase: &yes}, 11},
 		} {
-			if l := list[pbItem](c, "ListURLs", x.r); len(l) != x.want {
-				t.Errorf("%v: %d, want %d", x.r, len(l), x.want)
-			}
+			l := list[pbItem](c, "ListURLs", x.r)
+			assert.True(t, len(l) == x.want, "%v: %d, want %d", x.r, len(l), x.want)
 			if x.r.GetStart() > 0 || x.r.GetSize() < 1000 {
 				continue
 			}
@@ -261,9 +240,7 @@ var conformance = map[string]func(*testing.T, *client){
 				seen[i.GetKnown().GetInfo().GetUrl()] = true
 			}
 		}
-		if len(seen) != 151 {
-			t.Errorf("%d URLs in pages", len(seen))
-		}
+		assert.True(t, len(seen) == 151, "%d URLs in pages", len(seen))
 	},
 	"lists of queues": func(t *testing.T, c *client) {
 		var items []*pbItem
@@ -290,9 +267,7 @@ var conformance = map[string]func(*testing.T, *client){
 			}
 		}
 		s := do[pbStats](c, "GetStats", &pbQueue{})
-		if s.GetSize() != 121 || s.GetNumberOfQueues() != 122 || s.GetCounts()["completed"] != 1 {
-			t.Errorf("%v", s)
-		}
+		assert.True(t, s.GetSize() == 121 && s.GetNumberOfQueues() == 122 && s.GetCounts()["completed"] == 1, "%v", s)
 	},
 	"blocks": func(t *testing.T, c *client) {
 		c.put(discovered(info("http://one.test/")))
@@ -301,9 +276,8 @@ var conformance = map[string]func(*testing.T, *client){
 		}
 		block("unknown.test", 5)
 		block("one.test", time.Now().Add(time.Hour).Unix())
-		if urls := c.get(&urlfrontierpb.GetParams{}); len(urls) != 0 {
-			t.Errorf("blocked, and handed out: %q", urls)
-		}
+		urls := c.get(&urlfrontierpb.GetParams{})
+		assert.True(t, len(urls) == 0, "blocked, and handed out: %q", urls)
 		block("one.test", 0)
 		if urls := c.get(&urlfrontierpb.GetParams{}); len(urls) != 1 {
 			t.Errorf("%q", urls)
@@ -314,9 +288,7 @@ var conformance = map[string]func(*testing.T, *client){
 		do[pbEmpty](c, "SetDelay", &urlfrontierpb.QueueDelayParams{Key: "unknown.test", DelayRequestable: 5})
 		do[pbEmpty](c, "SetDelay", &urlfrontierpb.QueueDelayParams{Key: "one.test", DelayRequestable: 3600})
 		urls := c.get(&urlfrontierpb.GetParams{MaxUrlsPerQueue: 1})
-		if len(urls) != 1 {
-			t.Fatalf("%q", urls)
-		}
+		must.True(t, len(urls) == 1, "%q", urls)
 		c.put(known(info(urls[0]), 0))
 		if urls := c.get(&urlfrontierpb.GetParams{MaxUrlsPerQueue: 1}); len(urls) != 0 {
 			t.Errorf("within the delay: %q", urls)
@@ -328,15 +300,12 @@ var conformance = map[string]func(*testing.T, *client){
 	},
 	"limits": func(t *testing.T, c *client) {
 		_, err := try[pbEmpty](c, "SetCrawlLimit", &urlfrontierpb.CrawlLimitParams{Key: "one.test", Limit: 1})
-		if status.Code(err) != codes.Unknown {
-			t.Errorf("an unknown queue: %v", err)
-		}
+		assert.True(t, status.Code(err) == codes.Unknown, "an unknown queue: %v", err)
 		do[pbEmpty](c, "SetDelay", &urlfrontierpb.QueueDelayParams{})
 		c.put(discovered(info("http://one.test/")), known(info("http://one.test/done"), 0))
 		do[pbEmpty](c, "SetCrawlLimit", &urlfrontierpb.CrawlLimitParams{Key: "one.test", Limit: 1})
-		if urls := c.get(&urlfrontierpb.GetParams{}); len(urls) != 0 {
-			t.Errorf("at the limit: %q", urls)
-		}
+		urls := c.get(&urlfrontierpb.GetParams{})
+		assert.True(t, len(urls) == 0, "at the limit: %q", urls)
 		do[pbEmpty](c, "SetCrawlLimit", &urlfrontierpb.CrawlLimitParams{Key: "one.test", Limit: 2})
 		if urls := c.get(&urlfrontierpb.GetParams{}); len(urls) != 1 {
 			t.Errorf("%q", urls)
@@ -346,15 +315,11 @@ var conformance = map[string]func(*testing.T, *client){
 		active := func() bool { return do[urlfrontierpb.Boolean](c, "GetActive", &urlfrontierpb.Local{}).GetState() }
 		c.put(discovered(info("http://one.test/")))
 		do[pbEmpty](c, "SetActive", &urlfrontierpb.Active{State: false})
-		if active() {
-			t.Error("it is active")
-		}
-		if acks := c.put(discovered(&urlfrontierpb.URLInfo{Url: "http://two.test/", CrawlID: "NEW"})); acks[0].GetStatus() != 0 {
-			t.Errorf("%v", acks)
-		}
-		if urls := c.get(&urlfrontierpb.GetParams{}); len(urls) != 0 {
-			t.Errorf("%q", urls)
-		}
+		assert.True(t, !active(), "it is active")
+		acks := c.put(discovered(&urlfrontierpb.URLInfo{Url: "http://two.test/", CrawlID: "NEW"}))
+		assert.True(t, acks[0].GetStatus() == 0, "%v", acks)
+		urls := c.get(&urlfrontierpb.GetParams{})
+		assert.True(t, len(urls) == 0, "%q", urls)
 		do[pbEmpty](c, "SetActive", &urlfrontierpb.Active{State: true})
 		if urls := c.get(&urlfrontierpb.GetParams{}); len(urls) != 2 || !active() {
 			t.Errorf("%q", urls)
@@ -366,9 +331,8 @@ var conformance = map[string]func(*testing.T, *client){
 			items = append(items, discovered(info(number("http://host", n)+".test/")))
 		}
 		c.put(items...)
-		if urls := c.get(&urlfrontierpb.GetParams{}); len(urls) != 300 {
-			t.Errorf("%d URLs", len(urls))
-		}
+		urls := c.get(&urlfrontierpb.GetParams{})
+		assert.True(t, len(urls) == 300, "%d URLs", len(urls))
 	},
 	"a put shows at once in a queue that waits": func(t *testing.T, c *client) {
 		do[pbEmpty](c, "SetDelay", &urlfrontierpb.QueueDelayParams{})
@@ -377,9 +341,8 @@ var conformance = map[string]func(*testing.T, *client){
 			"one.test": discovered(info("http://one.test/")), "two.test": known(info("http://two.test/"), hour-7200),
 		} {
 			c.put(known(info("http://"+host+"/later"), hour))
-			if urls := c.get(ofQueue(host, 10, 600)); len(urls) != 0 {
-				t.Errorf("%q", urls)
-			}
+			urls := c.get(ofQueue(host, 10, 600))
+			assert.True(t, len(urls) == 0, "%q", urls)
 			c.put(put)
 			if urls := c.get(ofQueue(host, 10, 600)); !slices.Equal(urls, []string{"http://" + host + "/"}) {
 				t.Errorf("%s: %q", host, urls)
@@ -411,9 +374,8 @@ var conformance = map[string]func(*testing.T, *client){
 		for n := range 50 {
 			u := number("http://one.test/", n)
 			c.put(known(info(u), time.Now().Unix()-1000))
-			if urls := c.get(ofQueue("one.test", 1000, 600)); !slices.Contains(urls, u) {
-				t.Errorf("%d: %q", n, urls)
-			}
+			urls := c.get(ofQueue("one.test", 1000, 600))
+			assert.True(t, slices.Contains(urls, u), "%d: %q", n, urls)
 		}
 	},
 	"purges": func(t *testing.T, c *client) {
@@ -545,9 +507,8 @@ func checkQueueRPCs(t *testing.T, c *client, keys map[string]string) {
 		do[pbEmpty](c, "SetCrawlLimit", &urlfrontierpb.CrawlLimitParams{Key: any, Limit: n})
 	}
 	limit(1)
-	if urls := c.get(ofQueue(any, 10, 600)); slices.Contains(urls, "http://five.test/8") {
-		t.Errorf("%q", urls)
-	}
+	urls := c.get(ofQueue(any, 10, 600))
+	assert.True(t, !slices.Contains(urls, "http://five.test/8"), "%q", urls)
 	limit(0)
 	got := make(map[string]string)
 	testkit.Until(t, "the condition", func() bool { // a host that is not in memory yet comes with the next ones
@@ -562,9 +523,8 @@ func checkQueueRPCs(t *testing.T, c *client, keys map[string]string) {
 	})
 	got["http://three.test/5"] = any // it came before, or now
 	assert.True(t, maps.Equal(got, keys), "handed out %q, want %q", got, keys)
-	if s := do[pbStats](c, "GetStats", &pbQueue{Key: domain}); s.GetInProcess() != 3 || s.GetNumberOfQueues() != 1 {
-		t.Errorf("%v", s)
-	}
+	s := do[pbStats](c, "GetStats", &pbQueue{Key: domain})
+	assert.True(t, s.GetInProcess() == 3 && s.GetNumberOfQueues() == 1, "%v", s)
 	do[pbEmpty](c, "SetDelay", &urlfrontierpb.QueueDelayParams{Key: domain, DelayRequestable: 3600})
 	for u := range keys {
 		c.put(known(info(u), 1))
@@ -578,7 +538,6 @@ func checkQueueRPCs(t *testing.T, c *client, keys map[string]string) {
 	acks := c.put(discovered(keyed("http://six.test/", long)), discovered(keyed("http://six.test/", long[2:])))
 	assert.True(t, acks[0].GetStatus() == urlfrontierpb.AckMessage_FAIL &&
 		acks[1].GetStatus() == urlfrontierpb.AckMessage_OK, "a key of 256 and one of 255 characters: %v", acks)
-	if _, err := try[pbStats](c, "GetStats", &pbQueue{Key: long}); status.Code(err) != codes.InvalidArgument {
-		t.Errorf("a key of 256 characters: %v", err)
-	}
+	_, err := try[pbStats](c, "GetStats", &pbQueue{Key: long})
+	assert.True(t, status.Code(err) == codes.InvalidArgument, "a key of 256 characters: %v", err)
 }

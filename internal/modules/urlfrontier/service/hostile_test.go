@@ -259,9 +259,8 @@ func TestEndlessStream(t *testing.T) {
 			testkit.Until(t, "the condition", func() bool { return s.memory.held() > 0 && taken.Load() > 0 })
 			for range 20 {
 				time.Sleep(5 * time.Millisecond) // gives it the chance to read too much
-				if held := s.memory.held(); held > most*1000 {
-					t.Fatalf("%d bytes are held for %d messages", held, most)
-				}
+				held := s.memory.held()
+				must.True(t, held <= most*1000, "%d bytes are held for %d messages", held, most)
 			}
 			assert.AtMost(t, taken.Load(), most, "of at most are taken without an acknowledgement")
 			close(gate)
@@ -310,9 +309,8 @@ func TestHeldBytes(t *testing.T) {
 	testkit.Until(t, "the condition", func() bool { return s.memory.held() > l.Held/2 })
 	for range 20 {
 		time.Sleep(5 * time.Millisecond)
-		if held := s.memory.held(); held > l.Held {
-			t.Fatalf("%d bytes are held", held)
-		}
+		held := s.memory.held()
+		must.True(t, held <= l.Held, "%d bytes are held", held)
 	}
 	close(gate)
 	testkit.Until(t, "the condition", func() bool { return s.memory.held() == 0 })

@@ -143,9 +143,8 @@ func TestRestart(t *testing.T) {
 	for _, host := range []string{"blocked.test", "slow.test", "held.test", "limited.test"} {
 		assert.Equal(t, len(c.get(ofQueue(host, 1, 60))), 0, "after the restart", host, "hands out")
 	}
-	if q := do[pbStats](c, "GetStats", &pbQueue{Key: "held.test"}); q.GetInProcess() != 1 || q.GetSize() != 2 {
-		t.Errorf("%v", q)
-	}
+	q := do[pbStats](c, "GetStats", &pbQueue{Key: "held.test"})
+	assert.True(t, q.GetInProcess() == 1 && q.GetSize() == 2, "%v", q)
 }
 
 // TestPurge: PurgeURLs deletes what was created too long ago, whatever its state, and nothing younger.
@@ -157,9 +156,8 @@ func TestPurge(t *testing.T) {
 	c := dial(t, start(t, Options{}, crawls).Address())
 	do[pbEmpty](c, "SetDelay", &urlfrontierpb.QueueDelayParams{})
 	c.put(discovered(info("http://one.test/held")))
-	if urls := c.get(ofQueue("one.test", 1, 3600)); len(urls) != 1 {
-		t.Fatalf("%q", urls)
-	}
+	urls := c.get(ofQueue("one.test", 1, 3600))
+	must.True(t, len(urls) == 1, "%q", urls)
 	later := time.Now().Add(time.Hour).Unix()
 	c.put(known(info("http://one.test/done"), 0), known(info("http://one.test/later"), later),
 		discovered(info("http://one.test/waits")), discovered(info("http://two.test/waits")))

@@ -65,9 +65,8 @@ func TestLeaseRequests(t *testing.T) {
 		c.put(discovered(info("http://one.test/")))
 		c.get(x.r)
 		x.want.Fetcher, x.want.Bare = "urlfrontier-127.0.0.1", true
-		if requests := f.crawls["DEFAULT"].requests; len(requests) == 0 || requests[0] != x.want {
-			t.Errorf("%v: %+v, want %+v", x.r, requests, x.want)
-		}
+		requests := f.crawls["DEFAULT"].requests
+		assert.True(t, len(requests) != 0 && requests[0] == x.want, "%v: %+v, want %+v", x.r, requests, x.want)
 	}
 }
 
@@ -146,9 +145,8 @@ func TestProtocols(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			if r, err := c.GetActive(ctx, &urlfrontierpb.Local{}); err != nil || !r.GetState() {
-				t.Errorf("%v, %v", r, err)
-			}
+			r, err := c.GetActive(ctx, &urlfrontierpb.Local{})
+			assert.True(t, err == nil && r.GetState(), "%v, %v", r, err)
 			stream := must.Get(c.ListURLs(ctx, &urlfrontierpb.ListUrlParams{}))(t)
 			for stream.Receive() {
 			}

@@ -65,10 +65,8 @@ func TestTLS(t *testing.T) {
 		if name == "TLS 1.2" {
 			version = tls.VersionTLS12
 		}
-		if info, is := from.AuthInfo.(credentials.TLSInfo); x.want == codes.OK &&
-			(!is || info.State.Version != version) {
-			t.Errorf("%s: %+v", name, from.AuthInfo)
-		}
+		info, is := from.AuthInfo.(credentials.TLSInfo)
+		assert.True(t, x.want != codes.OK || is && info.State.Version == version, "%s: %+v", name, from.AuthInfo)
 	}
 	public := Options{Listen: "0.0.0.0:0", TLSCert: cert, TLSKey: key, Token: "secret"}
 	start(t, public, newFakeCrawls())

@@ -42,9 +42,7 @@ func TestFind(t *testing.T) {
 	assert.Equal(t, len(d.List), 2, "documents are known")
 	of := func(url string) *Doc { return d.doc(int32(slices.Index(d.Texts, url))) }
 	page, picture := of(site), of(image)
-	if page == nil || picture == nil {
-		t.Fatalf("known are %q: %+v", d.Texts, d.List)
-	}
+	must.True(t, page != nil && picture != nil, "known are %q: %+v", d.Texts, d.List)
 	assert.True(t, page.Page && !page.Bare && len(page.Parts) == 1 && d.Texts[page.Parts[0]] == image,
 		"the page is known as %+v", *page)
 	assert.True(t, picture.Bare && !picture.Page && picture.At == start.Unix()+1, "the picture is known as %+v",

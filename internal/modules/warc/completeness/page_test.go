@@ -20,6 +20,7 @@ import (
 	"github.com/amble-crawler/amble/internal/modules/warc"
 	"github.com/amble-crawler/amble/internal/modules/warc/warcfiles"
 	"github.com/amble-crawler/amble/internal/service/server"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -102,22 +103,18 @@ func TestPage(t *testing.T) {
 		}
 		became, err := d.Resolve(context.Background(), states, false)
 		p, ok := d.Page(site, became)
-		if err != nil || !ok {
-			t.Fatalf("%s: %v, %v", test.name, ok, err)
-		}
+		must.True(t, err == nil && ok, "%s: %v, %v", test.name, ok, err)
 		if p.Stored != test.stored || p.Waiting != test.waiting || counts(p.Missing) != test.missing ||
 			p.Complete != (test.waiting == 0 && test.missing == "") || p.Named != p.Stored+p.Waiting+p.missing() {
 			t.Errorf("%s: %+v", test.name, p)
 		}
 		sum := d.Sum(became, 10)
-		if want := len(p.Requisite) == 0 && p.Complete; sum.Pages != 1 || (sum.Complete == 1) != want ||
-			sum.Waiting != test.waiting || counts(sum.Missing) != test.missing {
-			t.Errorf("%s: in all %+v", test.name, sum)
-		}
+		want := len(p.Requisite) == 0 && p.Complete
+		assert.True(t, sum.Pages == 1 && (sum.Complete == 1) == want && sum.Waiting == test.waiting &&
+			counts(sum.Missing) == test.missing, "%s: in all %+v", test.name, sum)
 	}
-	if _, ok := docs().Page(moved, nil); ok {
-		t.Error("a redirect is a page")
-	}
+	_, ok := docs().Page(moved, nil)
+	assert.True(t, !ok, "a redirect is a page")
 }
 
 // TestOrder: whatever the order in which captures are read, the newest one that says what a page names counts.
@@ -133,9 +130,8 @@ func TestOrder(t *testing.T) {
 			d.take(captures[i])
 		}
 		states, err := d.Resolve(context.Background(), known{sheet: fetched(), image: fetched()}, false)
-		if p, _ := d.Page(site, states); err != nil || p.Named != 2 || !d.List[0].Page {
-			t.Errorf("in the order %v: %+v, %v", order, p, err)
-		}
+		p, _ := d.Page(site, states)
+		assert.True(t, err == nil && p.Named == 2 && d.List[0].Page, "in the order %v: %+v, %v", order, p, err)
 	}
 }
 
@@ -213,51 +209,42 @@ func TestCluster(t *testing.T) {
 		return p, p.Incomplete
 	}
 	p, lacking := page()
-	if p.Named != 2 || p.Stored != 1 || p.Missing["robots"] != 1 || lacking != nil {
-		t.Errorf("%+v, lacking %+v", p, lacking)
-	}
+	assert.True(t, p.Named == 2 && p.Stored == 1 && p.Missing["robots"] == 1 && lacking == nil, "%+v, lacking %+v", p,
+		lacking)
 	n.lost = true
 	p, lacking = page()
-	if p.Named != 1 || p.Complete || lacking == nil || !reflect.DeepEqual(lacking.Nodes, []string{"two"}) {
-		t.Errorf("without a node: %+v, lacking %+v", p, lacking)
-	}
+	assert.True(t, p.Named == 1 && !p.Complete && lacking != nil && reflect.DeepEqual(lacking.Nodes, []string{"two"}),
+		"without a node: %+v, lacking %+v", p, lacking)
 	if rows := p.rows(); len(rows) == 0 || !strings.Contains(rows[len(rows)-1][1], "no answer from two") {
 		t.Errorf("without a node: %q", rows)
 	}
 	text, _, _, err := tableOfNodes(context.Background(), n)
-	if !errors.As(err, &lacking) || !reflect.DeepEqual(lacking.Nodes, []string{"two"}) ||
-		!strings.Contains(text, "1 stored page") {
-		t.Errorf("a report without a node: %q, %v", text, err)
-	}
+	assert.True(t, errors.As(err, &lacking) && reflect.DeepEqual(lacking.Nodes, []string{"two"}) &&
+		strings.Contains(text, "1 stored page"), "a report without a node: %q, %v", text, err)
 	bare := "http://b.test/" // is made of nothing
 	n.states[n.ShardOf("b.test")][bare] = fetched()
 	one.take(told(bare, 12, 200, "text/html"))
 	p = must.Get(ofCluster(context.Background(), n, bare))(t)
-	if !p.Complete || p.Incomplete != nil || p.rows() != nil {
-		t.Errorf("a page that is made of nothing, without a node: %+v", p)
-	}
+	assert.True(t, p.Complete && p.Incomplete == nil && p.rows() == nil,
+		"a page that is made of nothing, without a node: %+v", p)
 	picture := "http://c.test/i.png"
 	n.states[n.ShardOf("c.test")][picture] = fetched()
 	one.put(picture, Doc{At: 12, Bare: true}, nil)
 	p = must.Get(ofCluster(context.Background(), n, picture))(t)
-	if p.Incomplete != nil || !p.Captured.IsZero() || p.rows() != nil {
-		t.Errorf("a picture, without a node: %+v", p)
-	}
+	assert.True(t, p.Incomplete == nil && p.Captured.IsZero() && p.rows() == nil, "a picture, without a node: %+v", p)
 	far := "http://a.tests/" // of the shard that does not answer
 	p = must.Get(ofCluster(context.Background(), n, far))(t)
 	want := [][2]string{{"made of", "not known: shard 1: nobody answers"}}
-	if p.Incomplete == nil || !slices.Equal(p.Incomplete.Shards, []int{1}) || !slices.Equal(p.rows(), want) {
-		t.Errorf("a page of a shard that does not answer: %+v", p)
-	}
+	assert.True(t, p.Incomplete != nil && slices.Equal(p.Incomplete.Shards, []int{1}) && slices.Equal(p.rows(), want),
+		"a page of a shard that does not answer: %+v", p)
 	n.none = true
 	if p := must.Get(ofCluster(context.Background(), n, far))(t); p.Incomplete != nil || p.rows() != nil {
 		t.Errorf("a page of a crawl without requisites: %+v", p)
 	}
 	n.none, n.lost = false, false
 	n.docs["two"] = &Docs{Texts: []string{"http://x.test/"}, List: []Doc{{URL: 7, Parts: []int32{-1}}}}
-	if p, lacking = page(); p.Named != 1 || lacking == nil {
-		t.Errorf("with an answer that makes no sense: %+v, lacking %+v", p, lacking)
-	}
+	p, lacking = page()
+	assert.True(t, p.Named == 1 && lacking != nil, "with an answer that makes no sense: %+v, lacking %+v", p, lacking)
 	many := make([]string, 2*maxURLs+1)
 	for i := range many {
 		many[i] = fmt.Sprintf("http://a.test/%d", i)
@@ -281,9 +268,8 @@ func TestNoAnswer(t *testing.T) {
 	story := &inspect.URLStory{}
 	value, rows, err := OfURL(t.Context(), nil, silent{err: errors.New("no answer in 20s")}, story)
 	p, is := value.(*PageRequisites)
-	if err != nil || !is || p.Complete || !slices.Equal(rows, [][2]string{{"made of", "not known: no answer in 20s"}}) {
-		t.Errorf("%+v, %q, %v", value, rows, err)
-	}
+	assert.True(t, err == nil && is && !p.Complete &&
+		slices.Equal(rows, [][2]string{{"made of", "not known: no answer in 20s"}}), "%+v, %q, %v", value, rows, err)
 	if value, rows, err = OfURL(t.Context(), nil, silent{}, story); value != nil || rows != nil || err != nil {
 		t.Errorf("a page without requisites: %+v, %q, %v", value, rows, err)
 	}
@@ -293,10 +279,8 @@ func TestNoAnswer(t *testing.T) {
 func TestBounds(t *testing.T) {
 	d := &Docs{Texts: make([]string, maxTexts-1)}
 	d.take(told(site, 10, 200, "text/html", "requisite="+sheet))
-	if len(d.Texts) != maxTexts || !d.Cut || len(d.List) != 1 || len(d.List[0].Parts) != 0 {
-		t.Errorf("%d texts, %d documents, cut: %v", len(d.Texts), len(d.List), d.Cut)
-	}
-	if s := d.Sum(States{}, 1); !s.Cut || !strings.Contains(s.Text(), "more pages than were compared") {
-		t.Errorf("%+v", s)
-	}
+	assert.True(t, len(d.Texts) == maxTexts && d.Cut && len(d.List) == 1 && len(d.List[0].Parts) == 0,
+		"%d texts, %d documents, cut: %v", len(d.Texts), len(d.List), d.Cut)
+	s := d.Sum(States{}, 1)
+	assert.True(t, s.Cut && strings.Contains(s.Text(), "more pages than were compared"), "%+v", s)
 }

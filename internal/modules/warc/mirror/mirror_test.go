@@ -18,6 +18,7 @@ import (
 	"github.com/amble-crawler/amble/internal/modules/warc/warcfiles"
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/records/digest"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/spool"
 	"github.com/amble-crawler/amble/internal/web/weburl"
@@ -37,14 +38,10 @@ func stored(t *testing.T, captures ...capture) *warcfiles.Collection {
 		o.MaxFileBytes = 1
 	}
 	w, err := archive.Open(o, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer w.Close()
 	e, err := archive.NewEncoder(o, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	bodies := make(map[string]*archive.Original)
 	for i, c := range captures {
 		head := c.head
@@ -64,13 +61,10 @@ func stored(t *testing.T, captures ...capture) *warcfiles.Collection {
 	if err == nil {
 		_, err = w.Finish()
 	}
-	if err = errors.Join(err, w.Committed()); err != nil {
-		t.Fatal(err)
-	}
+	err = errors.Join(err, w.Committed())
+	must.True(t, err == nil, "%v", err)
 	c, err := warcfiles.OpenCollection(o.Dir, o.Known)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return c
 }
 
@@ -89,16 +83,12 @@ func mirrored(t *testing.T, captures ...capture) map[string]string {
 			return err
 		}
 		name, inside := strings.CutPrefix(name, "deep/mirror/")
-		if !inside {
-			t.Errorf("%s is outside", name)
-		}
+		assert.True(t, inside, "%s is outside", name)
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		files[name] = strings.TrimPrefix(string(text), "\ufeff")
 		return err
 	}))
-	if len(files) != r.Files+1 {
-		t.Errorf("%d files, and the report is %+v", len(files), r)
-	}
+	assert.True(t, len(files) == r.Files+1, "%d files, and the report is %+v", len(files), r)
 	return files
 }
 
@@ -151,9 +141,7 @@ func TestMirror(t *testing.T) {
 		"h.test/based/index.html": `<base><a href="../a.htm">a</a>`,
 	}
 	for name, text := range want {
-		if files[name] != text {
-			t.Errorf("%s is\n%s\nwant\n%s", name, files[name], text)
-		}
+		assert.True(t, files[name] == text, "%s is\n%s\nwant\n%s", name, files[name], text)
 	}
 	if len(files) != len(want)+1 || !strings.Contains(files[IndexFile], `<a href="h.test/index.html">`) {
 		t.Errorf("%q", slices.Collect(keysOf(files)))
@@ -194,9 +182,7 @@ func TestHostileURLs(t *testing.T) {
 		all = append(all, capture{u.String(), []string{"text/html", "image/png"}[i%2], text})
 	}
 	files := mirrored(t, all...)
-	if len(files) != len(all)+1 || len(all) < 80 {
-		t.Errorf("%d files of %d URLs", len(files), len(all))
-	}
+	assert.True(t, len(files) == len(all)+1 && len(all) >= 80, "%d files of %d URLs", len(files), len(all))
 	for name := range files {
 		checkName(t, name)
 	}
@@ -231,9 +217,8 @@ func TestAnyURLs(t *testing.T) {
 		a, first := draw("first")
 		b, second := draw("second")
 		checkName(t, first)
-		if a != b && (first == second || strings.HasPrefix(second, first+"/")) || path.Clean(first) != first {
-			t.Fatalf("%q is %q, %q is %q", a, first, b, second)
-		}
+		must.True(t, (a == b || first != second && !strings.HasPrefix(second, first+"/")) &&
+			path.Clean(first) == first, "%q is %q, %q is %q", a, first, b, second)
 	})
 }
 
@@ -247,18 +232,15 @@ func TestNotFresh(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	for _, at := range []string{dir, link} {
-		if _, err := Write(ctx, c, at, nil); !errors.Is(err, ErrExists) {
-			t.Errorf("%s: %v", at, err)
-		}
+		_, err := Write(ctx, c, at, nil)
+		assert.True(t, errors.Is(err, ErrExists), "%s: %v", at, err)
 	}
 	cancel()
-	if _, err := Write(ctx, c, filepath.Join(dir, "new"), nil); !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
+	_, err := Write(ctx, c, filepath.Join(dir, "new"), nil)
+	assert.True(t, errors.Is(err, context.Canceled), "%v", err)
 	for at, want := range map[string]int{dir: 1, elsewhere: 0} {
-		if files, err := os.ReadDir(at); err != nil || len(files) != want {
-			t.Errorf("%s: %v, %v", at, files, err)
-		}
+		files, err := os.ReadDir(at)
+		assert.True(t, err == nil && len(files) == want, "%s: %v, %v", at, files, err)
 	}
 }
 
@@ -266,21 +248,15 @@ func TestNotFresh(t *testing.T) {
 func TestMissingOriginal(t *testing.T) {
 	o, lost := stored(t), 0
 	_, err := Write(context.Background(), o, filepath.Join(t.TempDir(), "m"), nil)
-	if !errors.Is(err, ErrEmpty) {
-		t.Error(err)
-	}
+	assert.True(t, errors.Is(err, ErrEmpty), "%v", err)
 	body := strings.Repeat("long body ", 600)
 	c := stored(t, capture{"https://h.test/a", "text/html", body}, capture{"https://h.test/b", "text/html", body})
 	files, _, err := c.Complete()
-	if err != nil || len(files) < 2 {
-		t.Fatal(files, err)
-	}
+	must.True(t, err == nil && len(files) >= 2, "%v %v", files, err)
 	f := must.Get(c.OpenFile(files[0]))(t)
 	f.Close()
 	index := strings.TrimSuffix(f.Name(), ".warc.gz") + ".cdxj"
 	must.Do(t, errors.Join(os.Remove(f.Name()), os.Remove(index)))
 	_, err = Write(context.Background(), c, filepath.Join(t.TempDir(), "m"), func(string, error) { lost++ })
-	if !errors.Is(err, ErrEmpty) || lost != 1 {
-		t.Errorf("%d, %v", lost, err)
-	}
+	assert.True(t, errors.Is(err, ErrEmpty) && lost == 1, "%d, %v", lost, err)
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/amble-crawler/amble/internal/modules/warc/warcfiles"
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/records/digest"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/spool"
 )
@@ -111,14 +112,11 @@ func TestPackage(t *testing.T) {
 		dir, c := stored(t, compression, n, true)
 		path := filepath.Join(dir, "all.wacz")
 		r, z := mustWrite(t, c, Options{Path: path, Title: "T", Software: "amble test", Now: start})
-		if r.Files <= 32 || r.Captures != n || r.Pages != n*7/10 || r.Seeds != 2 || r.Open != 0 {
-			t.Errorf("%s: %+v", compression, r)
-		}
+		assert.True(t, r.Files > 32 && r.Captures == n && r.Pages == n*7/10 && r.Seeds == 2 && r.Open == 0, "%s: %+v",
+			compression, r)
 		files := must.Get(os.ReadDir(dir))(t)
 		for _, f := range files {
-			if strings.Contains(f.Name(), ".wacz.") {
-				t.Errorf("%s: %s is left", compression, f.Name())
-			}
+			assert.True(t, !strings.Contains(f.Name(), ".wacz."), "%s: %s is left", compression, f.Name())
 		}
 		checkManifest(t, z)
 		checkIndex(t, z, n)
@@ -136,17 +134,13 @@ func checkManifest(t *testing.T, z *zip.Reader) {
 	text := read(t, z, "datapackage.json")
 	must.Do(t, errors.Join(json.Unmarshal(text, &m),
 		json.Unmarshal(read(t, z, "datapackage-digest.json"), &sum)))
-	if sum.Hash != digest.Of(text).String() || m.Main != urlOf(0) {
-		t.Errorf("manifest %s, %q", sum.Hash, m.Main)
-	}
-	if len(m.Resources) != len(z.File)-2 {
-		t.Errorf("%d of %d parts are in the manifest", len(m.Resources), len(z.File))
-	}
+	assert.True(t, sum.Hash == digest.Of(text).String() && m.Main == urlOf(0), "manifest %s, %q", sum.Hash, m.Main)
+	assert.True(t, len(m.Resources) == len(z.File)-2, "%d of %d parts are in the manifest", len(m.Resources),
+		len(z.File))
 	for _, r := range m.Resources {
 		part := read(t, z, r.Path)
-		if int64(len(part)) != r.Bytes || digest.Of(part).String() != r.Hash {
-			t.Errorf("%s is not as the manifest says", r.Path)
-		}
+		assert.True(t, int64(len(part)) == r.Bytes && digest.Of(part).String() == r.Hash,
+			"%s is not as the manifest says", r.Path)
 	}
 }
 
@@ -163,9 +157,8 @@ func checkIndex(t *testing.T, z *zip.Reader, n int) {
 		must.Do(t, json.Unmarshal([]byte("{"+place), &b))
 		block := must.Get(gzip.NewReader(bytes.NewReader(packed[b.Offset : b.Offset+b.Length])))(t)
 		text, err := io.ReadAll(block)
-		if err != nil || !strings.HasPrefix(string(text), key) {
-			t.Fatalf("block %d does not begin with %q: %v", i, key, err)
-		}
+		must.True(t, err == nil && strings.HasPrefix(string(text), key), "block %d does not begin with %q: %v", i,
+			key, err)
 		lines = append(lines, slices.Collect(strings.Lines(string(text)))...)
 	}
 	if len(lines) != n || !slices.IsSorted(lines) {
@@ -176,10 +169,8 @@ func checkIndex(t *testing.T, z *zip.Reader, n int) {
 		file := read(t, z, "archive/"+e.Filename)
 		record := warc.NewReader(bytes.NewReader(file[e.Offset : e.Offset+e.Length]))
 		rec, err := record.Next()
-		if err != nil || rec.Header.Get(warc.FieldTargetURI) != e.URL || record.Skip() != nil ||
-			record.Offset() != e.Length {
-			t.Fatalf("%+v: %v, %v", e, rec, err)
-		}
+		must.True(t, err == nil && rec.Header.Get(warc.FieldTargetURI) == e.URL && record.Skip() == nil &&
+			record.Offset() == e.Length, "%+v: %v, %v", e, rec, err)
 	}
 	first, err := warc.NewReader(bytes.NewReader(read(t, z, z.File[0].Name))).Next()
 	if err != nil || "archive/"+first.Header.Get(warc.FieldFilename) != z.File[0].Name {
@@ -199,9 +190,7 @@ func checkPages(t *testing.T, z *zip.Reader) {
 			must.Do(t, json.Unmarshal(lines.Bytes(), &p))
 			seen[p.URL] = p
 		}
-		if found != want {
-			t.Errorf("%s has %d pages", name, found)
-		}
+		assert.True(t, found == want, "%s has %d pages", name, found)
 	}
 	for _, i := range []int{0, 8, 9, 299} { // 9 and 299 have the body of the page before them, perhaps of another file
 		body := i
@@ -209,10 +198,8 @@ func checkPages(t *testing.T, z *zip.Reader) {
 			body--
 		}
 		p := seen[urlOf(i)]
-		if p.Title != fmt.Sprintf("Page %d", body) || p.Text != fmt.Sprintf("Wörds of %d", body) || p.ID == "" ||
-			p.Time != start.Add(time.Duration(i)*time.Second).Format(time.RFC3339) {
-			t.Errorf("%+v", p)
-		}
+		assert.True(t, p.Title == fmt.Sprintf("Page %d", body) && p.Text == fmt.Sprintf("Wörds of %d", body) &&
+			p.ID != "" && p.Time == start.Add(time.Duration(i)*time.Second).Format(time.RFC3339), "%+v", p)
 	}
 }
 
@@ -232,9 +219,7 @@ func TestUnfinished(t *testing.T) {
 	must.Do(t, os.WriteFile(o.Path+partial, bytes.Repeat([]byte("killed"), 1<<20), 0o640))
 	mustWrite(t, c, o)
 	files, _, err := c.Complete()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	damaged := filepath.Join(dir, files[1].Name)
 	must.Do(t, os.Truncate(damaged, files[1].Size/2))
 	if _, err := Write(context.Background(), c, o); !errors.Is(err, warc.ErrTorn) {
@@ -249,9 +234,7 @@ func TestUnfinished(t *testing.T) {
 func TestOpenFile(t *testing.T) {
 	dir, c := stored(t, warc.FormatGzip, 100, false)
 	r, _ := mustWrite(t, c, Options{Path: filepath.Join(dir, "all.wacz"), Now: start})
-	if r.Open != 1 || r.Captures >= 100 || r.Captures == 0 {
-		t.Errorf("%+v", r)
-	}
+	assert.True(t, r.Open == 1 && r.Captures < 100 && r.Captures != 0, "%+v", r)
 	dir, c = stored(t, warc.FormatGzip, 2, false)
 	if _, err := Write(context.Background(), c, Options{Path: filepath.Join(dir, "all.wacz")}); !errors.Is(err,
 		ErrEmpty) {

@@ -18,6 +18,7 @@ import (
 	"github.com/amble-crawler/amble/internal/modules/warc"
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/records/digest"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -78,9 +79,7 @@ func testCapturesByPrefix(t *testing.T, records archive.Compression) {
 		} {
 			var got []string
 			c, err := OpenCollection(o.Dir, known())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			err = c.Captures(context.Background(), prefix,
 				func(e *warc.Entry) error { got = append(got, e.URL); return nil })
 			if slices.Sort(got); err != nil || !slices.Equal(got, want) {
@@ -103,9 +102,8 @@ func TestHostileIndex(t *testing.T) {
 	c := must.Get(OpenCollection(dir, known()))(t)
 	write(base+".cdxj", "com,example)/ "+strings.Repeat("x", 2*maxLine)+"\n")
 	each := func(*warc.Entry) error { return nil }
-	if err := c.Captures(context.Background(), "", each); !errors.Is(err, warc.ErrEntry) {
-		t.Errorf("a long line: %v", err)
-	}
+	err := c.Captures(context.Background(), "", each)
+	assert.True(t, errors.Is(err, warc.ErrEntry), "a long line: %v", err)
 	write(base+".cdxj", "nonsense\n")
 	if err := c.Captures(context.Background(), "", each); !errors.Is(err, warc.ErrEntry) {
 		t.Errorf("nonsense: %v", err)
@@ -150,18 +148,15 @@ func TestVerifyFinds(t *testing.T) {
 		{"links-*", func(b []byte) []byte { return append(b, "nonsense\n"...) }, "is no JSON object"},
 	} {
 		paths, err := filepath.Glob(filepath.Join(o.Dir, test.pattern))
-		if err != nil || len(paths) != 1 {
-			t.Fatalf("%s: %q, %v", test.pattern, paths, err)
-		}
+		must.True(t, err == nil && len(paths) == 1, "%s: %q, %v", test.pattern, paths, err)
 		before := must.Get(os.ReadFile(paths[0]))(t)
 		must.Do(t, os.WriteFile(paths[0], test.harm(bytes.Clone(before)), 0o644))
 		c, _ := OpenCollection(o.Dir, known())
 		var problems []string
 		must.Get(c.Verify(context.Background(),
 			func(p Problem) { problems = append(problems, p.String()) }))(t)
-		if !strings.Contains(strings.Join(problems, "\n"), test.want) {
-			t.Errorf("%s: found %q, want %q", test.pattern, problems, test.want)
-		}
+		assert.True(t, strings.Contains(strings.Join(problems, "\n"), test.want), "%s: found %q, want %q",
+			test.pattern, problems, test.want)
 		must.Do(t, os.WriteFile(paths[0], before, 0o644))
 	}
 }
@@ -194,9 +189,8 @@ func TestVerifyFindsInZstd(t *testing.T) {
 		var problems []string
 		must.Get(c.Verify(context.Background(),
 			func(p Problem) { problems = append(problems, p.String()) }))(t)
-		if !strings.Contains(strings.Join(problems, "\n"), test.want) {
-			t.Errorf("%s: found %q, want %q", name, problems, test.want)
-		}
+		assert.True(t, strings.Contains(strings.Join(problems, "\n"), test.want), "%s: found %q, want %q", name,
+			problems, test.want)
 	}
 }
 
@@ -240,9 +234,8 @@ func FuzzParseJournal(f *testing.F) {
 			return
 		}
 		if len(j.entry) > 0 {
-			if _, err := warc.ParseEntry(j.entry); err != nil {
-				t.Fatalf("%q has the entry %q: %v", line, j.entry, err)
-			}
+			_, err := warc.ParseEntry(j.entry)
+			must.True(t, err == nil, "%q has the entry %q: %v", line, j.entry, err)
 		}
 	})
 }

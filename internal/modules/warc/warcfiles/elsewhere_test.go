@@ -16,6 +16,7 @@ import (
 	"github.com/amble-crawler/amble/internal/modules/warc"
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/records/digest"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -82,9 +83,8 @@ func TestConcurrentElsewhere(t *testing.T) {
 			for _, o := range []archive.Options{o, served} {
 				x := exchangeOf(url, body, 0)
 				item := mustEncode(t, newEncoder(t, o), &archive.Visit{Exchange: x})
-				if item.Stored != (want == warc.TypeResponse) {
-					t.Errorf("%s: want a %s record by %s", o.Dedupe, want, other)
-				}
+				assert.True(t, item.Stored == (want == warc.TypeResponse), "%s: want a %s record by %s", o.Dedupe,
+					want, other)
 				if item.Close(); want == warc.TypeResponse {
 					continue
 				}
@@ -126,12 +126,10 @@ func TestConcurrentElsewhereFails(t *testing.T) {
 		e := must.Get(newElsewhere(&o))(t)
 		for i, seconds := range []int{0, 0, 1000} { // the second one comes while the server is left alone
 			a := &answer{x: exchangeOf("http://h.test/", "x", seconds)}
-			if found := e.find(a); found != nil {
-				t.Errorf("%s: %v", name, found)
-			}
-			if n, want := int(requests.Load()), []int{1, 1, 2}[i]; n != want {
-				t.Errorf("%s: %d requests, want %d", name, n, want)
-			}
+			found := e.find(a)
+			assert.True(t, found == nil, "%s: %v", name, found)
+			n, want := int(requests.Load()), []int{1, 1, 2}[i]
+			assert.True(t, n == want, "%s: %d requests, want %d", name, n, want)
 		}
 		if len(warnings) != 2 || strings.Contains(warnings[0], "secret") ||
 			!strings.Contains(warnings[0], "archive.dedupe") ||
@@ -174,9 +172,7 @@ func TestConcurrentElsewherePace(t *testing.T) {
 	for range 4 {
 		<-done
 	}
-	if short.Load() > 0 || ended.Load() == 0 {
-		t.Errorf("%d requests came too early", short.Load())
-	}
+	assert.True(t, short.Load() <= 0 && ended.Load() != 0, "%d requests came too early", short.Load())
 }
 
 // TestElsewhereOptions: an index that cannot be used ends the start, with a word that helps.
@@ -190,8 +186,7 @@ func TestElsewhereOptions(t *testing.T) {
 	} {
 		o := allOptions(t)
 		o.Formats, o.Dedupe = []string{Name}, source
-		if _, err := archive.NewEncoder(o, nil); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", source, err)
-		}
+		_, err := archive.NewEncoder(o, nil)
+		assert.True(t, err != nil && strings.Contains(err.Error(), want), "%s: %v", source, err)
 	}
 }

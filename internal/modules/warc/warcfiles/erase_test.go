@@ -16,6 +16,7 @@ import (
 	"github.com/amble-crawler/amble/internal/modules/warc"
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/records/digest"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
@@ -116,9 +117,7 @@ func pieces(t testing.TB, dir string, without weburl.Names) map[string][]string 
 func mustUnpack(t testing.TB, content []byte, name string) io.Reader {
 	t.Helper()
 	r, _, err := archive.Unpack(bytes.NewReader(content), name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return r
 }
 
@@ -163,28 +162,23 @@ func testErase(t *testing.T, records archive.Compression) {
 		want := pieces(t, o.Dir, names)
 		captured := verify(t, o.Dir)
 		gone := must.Get(eraseAll(NewEraser(o.Dir, known(), names)))(t)
-		if got := pieces(t, o.Dir, weburl.Names{}); !maps.EqualFunc(got, want, slices.Equal) {
-			t.Fatalf("%s: what stays differs", compression)
-		}
+		got := pieces(t, o.Dir, weburl.Names{})
+		must.True(t, maps.EqualFunc(got, want, slices.Equal), "%s: what stays differs", compression)
 		if after := verify(t, o.Dir); after.Captures >= captured.Captures || after.Captures == 0 {
 			t.Errorf("%d captures of %d", after.Captures, captured.Captures)
 		}
 		left := captures(t, o.Dir)
-		if slices.ContainsFunc(left, names.HasURL) || !slices.ContainsFunc(left, weburl.Names{Name: "bb.test"}.HasURL) {
-			t.Errorf("captures are left of %q", left)
-		}
+		assert.True(t, !slices.ContainsFunc(left, names.HasURL) &&
+			slices.ContainsFunc(left, weburl.Names{Name: "bb.test"}.HasURL), "captures are left of %q", left)
 		for _, file := range filesOf(t, o.Dir) {
 			if names.Below && strings.HasSuffix(file, indexExtension) && strings.Contains(string(readFile(t,
 				filepath.Join(o.Dir, file))), "test,b)") {
 				t.Errorf("index %s still has the host", file)
 			}
 		}
-		if len(gone) == 0 {
-			t.Error("nothing is counted")
-		}
-		if again, err := eraseAll(NewEraser(o.Dir, known(), names)); err != nil || len(again) != 0 {
-			t.Errorf("erased again: %v, %v", again, err)
-		}
+		assert.True(t, len(gone) != 0, "nothing is counted")
+		again, err := eraseAll(NewEraser(o.Dir, known(), names))
+		assert.True(t, err == nil && len(again) == 0, "erased again: %v, %v", again, err)
 	}
 }
 
@@ -240,18 +234,16 @@ func TestEraseKilled(t *testing.T) {
 		}
 		ended := eraseUntil(t, dir, names, step)
 		for file, got := range pieces(t, dir, weburl.Names{}) {
-			if !slices.Equal(got, want[file]) && !slices.Equal(got, before[file]) {
-				t.Fatalf("step %d: %s is neither the old nor the new one", step, file)
-			}
+			must.True(t, slices.Equal(got, want[file]) || slices.Equal(got, before[file]),
+				"step %d: %s is neither the old nor the new one", step, file)
 		}
 		openAll(t, dir)
 		eraseUntil(t, dir, names, step/2+1)
 		must.Do(t, NewEraser(dir, known(), names).Recover())
 		verify(t, dir) // also if nobody erases the rest
 		must.Get(eraseAll(NewEraser(dir, known(), names)))(t)
-		if got := pieces(t, dir, weburl.Names{}); !maps.EqualFunc(got, want, slices.Equal) {
-			t.Fatalf("step %d: what stays differs", step)
-		}
+		got := pieces(t, dir, weburl.Names{})
+		must.True(t, maps.EqualFunc(got, want, slices.Equal), "step %d: what stays differs", step)
 		verify(t, dir)
 		if files := filesOf(t, dir); len(files) != len(original) {
 			t.Fatalf("step %d: %d files of %d: %q", step, len(files), len(original), files)
@@ -309,9 +301,8 @@ func TestEraseUnreadable(t *testing.T) {
 		writeFile(t, path, content)
 		err := NewEraser(o.Dir, known(), weburl.Names{Name: "b.test"}).Erase(context.Background(), file,
 			func(archive.ErasedFile) error { return nil })
-		if !errors.Is(err, archive.ErrUnreadable) || !bytes.Equal(readFile(t, path), content) {
-			t.Errorf("%s: %v", file, err)
-		}
+		assert.True(t, errors.Is(err, archive.ErrUnreadable) && bytes.Equal(readFile(t, path), content), "%s: %v",
+			file, err)
 	}
 	index := "old-20261120121415-000001-host" + indexExtension // its file was moved away
 	lines := []string{"test,a)/ 20261120121415 {\"url\":\"http://a.test/?b.test\",\"offset\":\"0\",\"length\":\"1\"}\n",
@@ -323,9 +314,8 @@ func TestEraseUnreadable(t *testing.T) {
 	}
 	err := NewEraser(o.Dir, known(), weburl.Names{Name: "b.test"}).Erase(context.Background(), index,
 		func(archive.ErasedFile) error { return nil })
-	if got := readFile(t, filepath.Join(o.Dir, index)); err != nil || string(got) != lines[0] {
-		t.Errorf("%s: %v", got, err)
-	}
+	got := readFile(t, filepath.Join(o.Dir, index))
+	assert.True(t, err == nil && string(got) == lines[0], "%s: %v", got, err)
 	open := filepath.Join(o.Dir, "pages-000009.jsonl"+archive.SuffixOpen)
 	writeFile(t, open, nil)
 	if err := NewEraser(o.Dir, known(), weburl.Names{Name: "b.test"}).Erase(context.Background(), filepath.Base(open),
@@ -351,16 +341,13 @@ func TestEraseReferring(t *testing.T) {
 	must.Do(t, w.Committed())
 	w.Close()
 	gone, err := eraseAll(NewEraser(o.Dir, known(), weburl.Names{Name: "b.test"}))
-	if err != nil || len(gone) != 1 {
-		t.Fatal(gone, err)
-	}
+	must.True(t, err == nil && len(gone) == 1, "%v %v", gone, err)
 	for _, file := range gone {
 		if want := map[string]int{"response": 1, "revisit": 1, "request": 2,
 			"metadata": 2}; !maps.Equal(file.Records, want) {
 			t.Errorf("%v went, want %v", file.Records, want)
 		}
 	}
-	if v := verify(t, o.Dir); v.Captures != 1 || v.Records != 4 {
-		t.Errorf("what is left is %+v", v)
-	}
+	v := verify(t, o.Dir)
+	assert.True(t, v.Captures == 1 && v.Records == 4, "what is left is %+v", v)
 }

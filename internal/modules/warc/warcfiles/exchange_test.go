@@ -18,6 +18,7 @@ import (
 	"github.com/amble-crawler/amble/internal/modules/warc"
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/records/digest"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/spool"
 )
@@ -112,9 +113,7 @@ func get(t testing.TB, dir, url string, at time.Time) (head, body string) {
 	t.Helper()
 	c := must.Get(OpenCollection(dir, known()))(t)
 	e, err := c.Find(context.Background(), url, at)
-	if err != nil {
-		t.Fatalf("%s: %v", url, err)
-	}
+	must.Do(t, err, url)
 	s := must.Get(c.Open(context.Background(), e))(t)
 	defer s.Close()
 	b := must.Get(io.ReadAll(s.Body))(t)
@@ -134,17 +133,15 @@ func testFormats(t *testing.T, records archive.Compression) {
 			for n := range 20 {
 				mustWrite(t, w, mustEncode(t, e, visitOf(n)))
 				if n == 10 {
-					if v := verify(t, o.Dir); v.Captures != 11 || v.Lines != 11*4 {
-						t.Errorf("while it is written: %+v", v)
-					}
+					v := verify(t, o.Dir)
+					assert.True(t, v.Captures == 11 && v.Lines == 11*4, "while it is written: %+v", v)
 				}
 			}
 			check := func() {
 				t.Helper()
-				if v := verify(t, o.Dir); v.Captures != 20 || v.Lines != 80 ||
-					v.Records != 60+v.Files-3-linesFiles(t, o.Dir) {
-					t.Errorf("verified %+v", v)
-				}
+				v := verify(t, o.Dir)
+				assert.True(t, v.Captures == 20 && v.Lines == 80 && v.Records == 60+v.Files-3-linesFiles(t, o.Dir),
+					"verified %+v", v)
 				for n := range 20 {
 					if _, body := get(t, o.Dir, fmt.Sprintf("http://h.test/%d", n),
 						time.Time{}); body != strings.Repeat("x", n) {
@@ -156,9 +153,8 @@ func testFormats(t *testing.T, records archive.Compression) {
 			finish(t, w)
 			check()
 			for _, name := range names(t, o.Dir) {
-				if strings.Contains(name, ".open") || strings.HasSuffix(name, ".new") {
-					t.Errorf("%s is left", name)
-				}
+				assert.True(t, !strings.Contains(name, ".open") && !strings.HasSuffix(name, ".new"), "%s is left",
+					name)
 			}
 		})
 	}
@@ -187,17 +183,14 @@ func testRevisits(t *testing.T, records archive.Compression) {
 	body := strings.Repeat("the same ", 500)
 	first := exchangeOf("http://h.test/a", body, 1)
 	item := mustEncode(t, e, &archive.Visit{Exchange: first})
-	if !item.Stored {
-		t.Fatal("the first response is not reported as stored")
-	}
+	must.True(t, item.Stored, "the first response is not reported as stored")
 	original := &archive.Original{URL: first.URL, At: first.At, Payload: item.Payload}
 	full := item.Size()
 	second := exchangeOf("http://h.test/b", body, 20)
 	second.Original = original
 	repeated := mustEncode(t, e, &archive.Visit{Exchange: second})
-	if repeated.Stored || repeated.Payload != item.Payload {
-		t.Errorf("the second response: stored %t, payload %s", repeated.Stored, repeated.Payload)
-	}
+	assert.True(t, !repeated.Stored && repeated.Payload == item.Payload, "the second response: stored %t, payload %s",
+		repeated.Stored, repeated.Payload)
 	if repeated.Size() > full+400 {
 		t.Errorf("the first takes %d bytes, the second %d", full, repeated.Size())
 	}
@@ -213,10 +206,9 @@ func testRevisits(t *testing.T, records archive.Compression) {
 			finish(t, w)
 		}
 		verify(t, o.Dir)
-		if head, got := get(t, o.Dir, "http://h.test/a", time.Time{}); got != body ||
-			!strings.HasPrefix(head, "HTTP/1.1 304") {
-			t.Errorf("the page that did not change: %q, %d bytes", head, len(got))
-		}
+		head, got := get(t, o.Dir, "http://h.test/a", time.Time{})
+		assert.True(t, got == body && strings.HasPrefix(head, "HTTP/1.1 304"),
+			"the page that did not change: %q, %d bytes", head, len(got))
 		if head, got := get(t, o.Dir, "http://h.test/a", startOfTime.Add(29*time.Second)); got != body ||
 			!strings.HasPrefix(head, "HTTP/1.1 200") {
 			t.Errorf("the page before: %q, %d bytes", head, len(got))
@@ -229,9 +221,8 @@ func testRevisits(t *testing.T, records archive.Compression) {
 		}
 	}
 	c, _ := OpenCollection(o.Dir, known())
-	if _, err := c.Find(context.Background(), "http://h.test/a", startOfTime); err == nil {
-		t.Error("a capture was found before the first")
-	}
+	_, err := c.Find(context.Background(), "http://h.test/a", startOfTime)
+	assert.True(t, err != nil, "a capture was found before the first")
 }
 
 // inChunks returns a response whose body is in chunks of a size.
@@ -254,20 +245,15 @@ func inChunks(url, body string, size, seconds int) *archive.Exchange {
 func TestChunks(t *testing.T) {
 	o := allOptions(t)
 	pool, err := spool.Open(spool.Options{Dir: filepath.Join(t.TempDir(), "spool"), Above: 4 << 10, Budget: 64 << 10})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	e, err := archive.NewEncoder(o, pool)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, size := range []int{3000, 100_000} { // in memory, and in a file
 		w := mustOpen(t, o, nil)
 		body := string(incompressible(size))
 		first := mustEncode(t, e, &archive.Visit{Exchange: inChunks("http://h.test/1", body, 1000, 1)})
-		if first.Payload != digest.Of([]byte(body)) || !first.Stored {
-			t.Errorf("payload %s, stored %t", first.Payload, first.Stored)
-		}
+		assert.True(t, first.Payload == digest.Of([]byte(body)) && first.Stored, "payload %s, stored %t",
+			first.Payload, first.Stored)
 		original := &archive.Original{URL: "http://h.test/1", At: startOfTime.Add(time.Second), Payload: first.Payload}
 		others := []*archive.Exchange{inChunks("http://h.test/2", body, 1001, 2),
 			inChunks("http://h.test/3", body, size, 3),
@@ -286,15 +272,11 @@ func TestChunks(t *testing.T) {
 		verify(t, o.Dir)
 		for i := 1; i <= 4; i++ {
 			head, got := get(t, o.Dir, fmt.Sprintf("http://h.test/%d", i), time.Time{})
-			if got != body {
-				t.Errorf("the body of %d has %d bytes", i, len(got))
-			}
+			assert.True(t, got == body, "the body of %d has %d bytes", i, len(got))
 			want := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"+
 				"X-Archive-Orig-transfer-ENCODING: chunked\r\n"+
 				"X-Archive-Orig-Trailer: X-Sum\r\nX-Last: 1\r\nContent-Length: %d\r\n\r\n", size)
-			if i < 4 && head != want {
-				t.Errorf("the header of %d is %q, want %q", i, head, want)
-			}
+			assert.True(t, i >= 4 || head == want, "the header of %d is %q, want %q", i, head, want)
 		}
 		for _, item := range items {
 			must.Do(t, item.Close())
@@ -350,9 +332,7 @@ func TestBrokenOff(t *testing.T) {
 func mustBytes(t *testing.T, c *spool.Content) []byte {
 	t.Helper()
 	b, ok := c.Bytes()
-	if !ok {
-		t.Fatal("not in memory")
-	}
+	must.True(t, ok, "not in memory")
 	return b
 }
 
@@ -363,17 +343,13 @@ func TestTruncated(t *testing.T) {
 	x := exchangeOf("http://h.test/long", strings.Repeat("x", 5000), 0)
 	x.Truncated = archive.TooLong
 	item := mustEncode(t, e, &archive.Visit{Exchange: x})
-	if item.Stored {
-		t.Error("a part is said to be stored as a whole")
-	}
+	assert.True(t, !item.Stored, "a part is said to be stored as a whole")
 	mustWrite(t, w, item)
 	c := must.Get(OpenCollection(o.Dir, known()))(t)
 	entry := must.Get(c.Find(context.Background(), x.URL, time.Time{}))(t)
 	s := must.Get(c.Open(context.Background(), entry))(t)
 	defer s.Close()
-	if s.Truncated != archive.TooLong {
-		t.Error("the record does not say that it was cut")
-	}
+	assert.True(t, s.Truncated == archive.TooLong, "the record does not say that it was cut")
 }
 
 // TestSpooled: an exchange that is too long for memory is spooled to disk, with the same result.
@@ -383,13 +359,9 @@ func testSpooled(t *testing.T, records archive.Compression) {
 	o := allOptions(t)
 	o.Records = records
 	pool, err := spool.Open(spool.Options{Dir: filepath.Join(t.TempDir(), "spool"), Above: 4 << 10, Budget: 64 << 10})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	e, err := archive.NewEncoder(o, pool)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	body := incompressible(200 << 10)
 	x := exchangeOf("http://h.test/long", "", 0)
 	in := pool.NewWriter(0)
@@ -410,9 +382,8 @@ func testSpooled(t *testing.T, records archive.Compression) {
 		t.Errorf("after Close: %d files, %v", pool.Files(), err)
 	}
 	verify(t, o.Dir)
-	if _, got := get(t, o.Dir, x.URL, time.Time{}); got != string(body) {
-		t.Errorf("%d bytes came back", len(got))
-	}
+	_, got := get(t, o.Dir, x.URL, time.Time{})
+	assert.True(t, got == string(body), "%d bytes came back", len(got))
 }
 
 // incompressible returns bytes that do not compress.
@@ -446,19 +417,15 @@ func testIndexIsMadeAgain(t *testing.T, records archive.Compression) {
 			}
 			w.Close()
 			journals, err := filepath.Glob(filepath.Join(o.Dir, "*"+journalExtension))
-			if err != nil || len(journals) != 1 {
-				t.Fatalf("journals %v: %v", journals, err)
-			}
+			must.True(t, err == nil && len(journals) == 1, "journals %v: %v", journals, err)
 			must.Do(t, harm(journals[0]))
 			w = mustOpen(t, o, marks)
 			mustWrite(t, w, mustEncode(t, e, visitOf(10)))
 			finish(t, w)
-			if v := verify(t, o.Dir); v.Captures != 11 {
-				t.Errorf("verified %+v", v)
-			}
-			if got := captures(t, o.Dir); len(got) != 11 || !slices.IsSorted(got) {
-				t.Errorf("the index has %q", got)
-			}
+			v := verify(t, o.Dir)
+			assert.True(t, v.Captures == 11, "verified %+v", v)
+			got := captures(t, o.Dir)
+			assert.True(t, len(got) == 11 && slices.IsSorted(got), "the index has %q", got)
 		})
 	}
 }
@@ -568,9 +535,8 @@ func TestChangedCompression(t *testing.T) {
 	mustAppend(t, w, "{}")
 	mustSync(t, w)
 	wantNames(t, o.Dir, "pages-000001.jsonl", "pages-000002.jsonl.gz.open")
-	if v := verify(t, o.Dir); v.Lines != 2 {
-		t.Errorf("verified %+v", v)
-	}
+	v := verify(t, o.Dir)
+	assert.True(t, v.Lines == 2, "verified %+v", v)
 }
 
 // TestChangedRecords: after the compression of WARC records or its dictionary has changed, an
@@ -600,9 +566,8 @@ func TestChangedRecords(t *testing.T) {
 						base+"2-localhost.cdxj.open", base+"2-localhost"+warc.Compression(second).Extension()+".open")
 				}
 				finish(t, w)
-				if v := verify(t, o.Dir); v.Captures != 2 {
-					t.Errorf("verified %+v", v)
-				}
+				v := verify(t, o.Dir)
+				assert.True(t, v.Captures == 2, "verified %+v", v)
 				for n := range 2 {
 					if _, body := get(t, o.Dir, fmt.Sprintf("http://h.test/%d", n),
 						time.Time{}); body != strings.Repeat("x", n) {
@@ -631,9 +596,8 @@ func TestDamagedDictionary(t *testing.T) {
 	w = mustOpen(t, o, marks)
 	mustWrite(t, w, mustEncode(t, e, visitOf(1)))
 	finish(t, w)
-	if got := captures(t, o.Dir); len(got) != 2 {
-		t.Errorf("captures are %q", got)
-	}
+	got := captures(t, o.Dir)
+	assert.True(t, len(got) == 2, "captures are %q", got)
 }
 
 // TestDictionaryHelps: with a dictionary the records of a page take less than half of what they take
@@ -645,7 +609,6 @@ func TestDictionaryHelps(t *testing.T) {
 		o.Records = c
 		size[name] = mustEncode(t, newEncoder(t, o), &archive.Visit{Exchange: benchExchange(500)}).Size()
 	}
-	if size["zstd dictionary"]*2 > size["gzip"] || size["zstd"] > size["gzip"] {
-		t.Errorf("a page takes %v bytes", size)
-	}
+	assert.True(t, size["zstd dictionary"]*2 <= size["gzip"] && size["zstd"] <= size["gzip"], "a page takes %v bytes",
+		size)
 }

@@ -152,14 +152,12 @@ func TestFullDisk(t *testing.T) {
 	e := newEncoder(t, o)
 	marks := must.Get(batch(e, w, lines(0, 20)))(t)
 	for range 3 { // it stays full for a while
-		if _, err := batch(e, w, lines(20, 100)); !errors.Is(err, syscall.ENOSPC) {
-			t.Fatalf("got %v", err)
-		}
+		_, err := batch(e, w, lines(20, 100))
+		must.True(t, errors.Is(err, syscall.ENOSPC), "got %v", err)
 		wantOutput(t, o.Dir, lines(0, 20))
 		wantNames(t, o.Dir, "pages-000001.jsonl.open")
-		if got := w.Marks(); !slices.Equal(got, marks) {
-			t.Fatalf("a failed batch moved the marks from %v to %v", marks, got)
-		}
+		got := w.Marks()
+		must.True(t, slices.Equal(got, marks), "a failed batch moved the marks from %v to %v", marks, got)
 	}
 	d.room = 1 << 20
 	must.Get(batch(e, w, lines(20, 100)))(t)
@@ -190,9 +188,7 @@ func TestEveryOperationFails(t *testing.T) {
 				o.Dir = filepath.Join(dir, fmt.Sprint(name, inARow, fail))
 				d := &failingDisk{room: 1 << 20, fail: fail, times: inARow}
 				survive(t, o, d, items)
-				if t.Failed() {
-					t.Fatalf("%s with operations %d to %d failing", name, fail, fail+inARow-1)
-				}
+				must.True(t, !t.Failed(), "%s with operations %d to %d failing", name, fail, fail+inARow-1)
 				if d.seen < fail {
 					break // every operation had its turn
 				}

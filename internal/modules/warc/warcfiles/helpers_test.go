@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/output/archive"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -101,9 +102,7 @@ func output(t testing.TB, dir string) []string {
 		data := must.Get(os.ReadFile(filepath.Join(dir, name)))(t)
 		for l := range strings.Lines(string(data)) {
 			text, whole := strings.CutSuffix(l, "\n")
-			if !whole {
-				t.Errorf("%s ends in a torn line %q", name, l)
-			}
+			assert.True(t, whole, "%s ends in a torn line %q", name, l)
 			all = append(all, text)
 		}
 	}
@@ -119,16 +118,14 @@ func names(t testing.TB, dir string) []string {
 
 func wantNames(t testing.TB, dir string, want ...string) {
 	t.Helper()
-	if got := names(t, dir); !slices.Equal(got, want) {
-		t.Errorf("files are %q, want %q", got, want)
-	}
+	got := names(t, dir)
+	assert.True(t, slices.Equal(got, want), "files are %q, want %q", got, want)
 }
 
 func wantOutput(t testing.TB, dir string, want []string) {
 	t.Helper()
-	if got := output(t, dir); !slices.Equal(got, want) {
-		t.Errorf("output is %q, want %q", got, want)
-	}
+	got := output(t, dir)
+	assert.True(t, slices.Equal(got, want), "output is %q, want %q", got, want)
 }
 
 // finish ends a writer cleanly, and returns the marks that must be committed by then.
@@ -138,9 +135,7 @@ func finish(t testing.TB, w *archive.Writer) []archive.Mark {
 	if err == nil {
 		err = w.Committed()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	w.Close()
 	return marks
 }

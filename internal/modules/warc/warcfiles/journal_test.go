@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/amble-crawler/amble/internal/output/archive"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -66,12 +67,10 @@ func TestJournalIsWhole(t *testing.T) {
 			}
 			write(items[perBatch:])
 			finish(t, w)
-			if d.reads != test.reads {
-				t.Errorf("the WARC file was read %d times for its index, want %d", d.reads, test.reads)
-			}
-			if got := captures(t, o.Dir); len(got) != len(items) {
-				t.Errorf("captures are %q", got)
-			}
+			assert.True(t, d.reads == test.reads, "the WARC file was read %d times for its index, want %d", d.reads,
+				test.reads)
+			got := captures(t, o.Dir)
+			assert.True(t, len(got) == len(items), "captures are %q", got)
 			verify(t, o.Dir)
 		})
 	}
@@ -81,12 +80,8 @@ func TestJournalIsWhole(t *testing.T) {
 func changeJournal(t *testing.T, dir string, change func(string) string) {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(dir, "*"+journalExtension))
-	if err != nil || len(paths) != 1 {
-		t.Fatalf("journals: %q, %v", paths, err)
-	}
+	must.True(t, err == nil && len(paths) == 1, "journals: %q, %v", paths, err)
 	text, err := os.ReadFile(paths[0])
-	if err != nil || len(text) == 0 {
-		t.Fatalf("journal of %d bytes: %v", len(text), err)
-	}
+	must.True(t, err == nil && len(text) != 0, "journal of %d bytes: %v", len(text), err)
 	must.Do(t, os.WriteFile(paths[0], []byte(change(string(text))), 0o640))
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/modules/warc"
 	"github.com/amble-crawler/amble/internal/output/archive"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -120,9 +121,8 @@ func TestKilledProcessLeavesWhatIsCommitted(t *testing.T) {
 		cmd.Stderr = os.Stderr
 		out := must.Get(cmd.StdoutPipe())(t)
 		must.Do(t, cmd.Start())
-		if says := bufio.NewScanner(out); !says.Scan() || round == 0 && !says.Scan() {
-			t.Error("the writer did not begin, or commit")
-		}
+		says := bufio.NewScanner(out)
+		assert.True(t, says.Scan() && (round != 0 || says.Scan()), "the writer did not begin, or commit")
 		time.Sleep(time.Duration(rand.IntN(100)) * time.Millisecond)
 		cmd.Process.Kill()
 		cmd.Wait()
@@ -137,7 +137,5 @@ func TestKilledProcessLeavesWhatIsCommitted(t *testing.T) {
 			t.Fatalf("%d records were committed, the files hold %d", c.Lines, len(got))
 		}
 	}
-	if c.Lines == 0 {
-		t.Error("nothing was committed")
-	}
+	assert.True(t, c.Lines != 0, "nothing was committed")
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/amble-crawler/amble/internal/modules/warc"
 
 	"github.com/amble-crawler/amble/internal/output/archive"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -48,14 +49,11 @@ func TestOptionsValidate(t *testing.T) {
 			tt.change(&o)
 			err := o.Validate()
 			if tt.want == "" {
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				return
 			}
-			if !errors.Is(err, archive.ErrOption) || !strings.Contains(err.Error(), tt.want) {
-				t.Fatalf("got %v, want it to say %q", err, tt.want)
-			}
+			must.True(t, errors.Is(err, archive.ErrOption) && strings.Contains(err.Error(), tt.want),
+				"got %v, want it to say %q", err, tt.want)
 			if _, err := archive.Open(o, nil); !errors.Is(err, archive.ErrOption) {
 				t.Fatalf("Open took the options: %v", err)
 			}
@@ -74,9 +72,8 @@ func TestOptionsLoad(t *testing.T) {
 	if o, err := load("../testdata/dictionary"); err != nil || len(o.Records.Dictionary) != 4096 {
 		t.Errorf("a dictionary of %d bytes: %v", len(o.Records.Dictionary), err)
 	}
-	if o, err := load(""); err != nil || o.Records.Dictionary != nil {
-		t.Errorf("no file: %v", err)
-	}
+	o, err := load("")
+	assert.True(t, err == nil && o.Records.Dictionary == nil, "no file: %v", err)
 	if _, err := load(filepath.Join(t.TempDir(), "missing")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a missing file: %v", err)
 	}

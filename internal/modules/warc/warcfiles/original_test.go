@@ -14,6 +14,7 @@ import (
 	"github.com/amble-crawler/amble/internal/modules/warc"
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/records/digest"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -88,9 +89,8 @@ func TestOriginalNear(t *testing.T) {
 	for i, e := range revisits(t, c) {
 		at := startOfTime.Add(time.Duration(60*i) * time.Second)
 		found, err := c.captureAt(context.Background(), e.URL, at, e.Digest)
-		if err != nil || found.URL != e.URL {
-			t.Errorf("the original of %s in a file of another time: %+v, %v", e.URL, found, err)
-		}
+		assert.True(t, err == nil && found.URL == e.URL, "the original of %s in a file of another time: %+v, %v",
+			e.URL, found, err)
 	}
 }
 

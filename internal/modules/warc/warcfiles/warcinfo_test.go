@@ -12,6 +12,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/modules/warc"
 	"github.com/amble-crawler/amble/internal/output/archive"
+	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
@@ -50,9 +51,8 @@ func TestInfoID(t *testing.T) {
 			w.Close()
 		}
 		files := must.Get(filepath.Glob(filepath.Join(o.Dir, "*.warc.*")))(t)
-		if v := verify(t, o.Dir); v.Records < 100 || len(files) < 10 {
-			t.Fatalf("%+v of %d files", v, len(files))
-		}
+		v := verify(t, o.Dir)
+		must.True(t, v.Records >= 100 && len(files) >= 10, "%+v of %d files", v, len(files))
 		for _, name := range files {
 			r, info := warc.NewReader(bytes.NewReader(must.Get(os.ReadFile(name))(t))), ""
 			for {
@@ -64,16 +64,13 @@ func TestInfoID(t *testing.T) {
 				if rec.Type() == warc.TypeInfo {
 					info = rec.Header.Get(warc.FieldRecordID)
 					text := string(must.Get(io.ReadAll(rec.Block))(t))
-					if !strings.Contains(text, "\r\ntags: news, daily\r\n") {
-						t.Errorf("%s says %q", name, text)
-					}
+					assert.True(t, strings.Contains(text, "\r\ntags: news, daily\r\n"), "%s says %q", name, text)
 				} else if got := rec.Header.Get(warc.FieldInfoID); got != info || info == "" {
 					t.Errorf("%s: a %s record names %q, want %q", name, rec.Type(), got, info)
 				}
 			}
 		}
-		if _, body := get(t, o.Dir, "http://h.test/436", time.Time{}); len(body) != 436 {
-			t.Errorf("%d bytes", len(body))
-		}
+		_, body := get(t, o.Dir, "http://h.test/436", time.Time{})
+		assert.True(t, len(body) == 436, "%d bytes", len(body))
 	})
 }

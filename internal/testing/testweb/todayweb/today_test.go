@@ -76,9 +76,8 @@ func getToday(t *testing.T, transport *http.Transport, u string) (body []byte, c
 	var r io.Reader = resp.Body
 	switch coding = resp.Header.Get("Content-Encoding"); coding {
 	case "gzip":
-		if r, err = gzip.NewReader(r); err != nil {
-			t.Fatal(err)
-		}
+		r, err = gzip.NewReader(r)
+		must.True(t, err == nil, "%v", err)
 	case "br":
 		r = brotli.NewReader(r)
 	}

@@ -44,9 +44,8 @@ func TestSecondCopyIsWhole(t *testing.T) {
 	must.Do(t, os.MkdirAll(filepath.Join(b.Dir, backupPart+"1"), 0o750))
 	check := func() {
 		t.Helper()
-		if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, good) {
-			t.Errorf("the copy has %d bytes, %v", len(got), err)
-		}
+		got, err := os.ReadFile(path)
+		assert.True(t, err == nil && bytes.Equal(got, good), "the copy has %d bytes, %v", len(got), err)
 		if all, err := os.ReadDir(b.Dir); err != nil || len(all) != 1 {
 			t.Errorf("%v, %v", all, err)
 		}

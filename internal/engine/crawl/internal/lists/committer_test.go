@@ -73,9 +73,8 @@ func TestHeavyHostOrder(t *testing.T) {
 		u := testkit.Parse(t, fmt.Sprintf("https://h%d.test:8443/%d", rand.IntN(hosts), n))
 		must.Do(t, h.Take(&Item{Found: storage.Found{URL: u, Depth: 7}, Index: n}))
 	}
-	if _, disk := room.Held(); disk == 0 {
-		t.Error("nothing is on disk")
-	}
+	_, disk := room.Held()
+	assert.True(t, disk != 0, "nothing is on disk")
 	base := storage.Found{ViaHost: 3, ViaOrdinal: 4, At: time.Unix(1e9, 0)}
 	counted, largest := 0, 0
 	err := h.CommitAll(t.Context(), base, func(p *Batch) {
@@ -142,9 +141,8 @@ func TestHostOrderFails(t *testing.T) {
 			must.Do(t, h.Take(&Item{Found: storage.Found{URL: u}}))
 		}
 		err = h.CommitAll(t.Context(), storage.Found{}, func(p *Batch) { committed += len(p.Found) })
-		if memory, disk := room.Held(); memory != 0 || disk != 0 {
-			t.Errorf("%d bytes of memory and %d of disk space are held", memory, disk)
-		}
+		memory, disk := room.Held()
+		assert.True(t, memory == 0 && disk == 0, "%d bytes of memory and %d of disk space are held", memory, disk)
 		return committed, err
 	}
 	n, err := give()
@@ -213,9 +211,8 @@ func TestListItem(t *testing.T) {
 				Metadata: rapid.SliceOfN(rapid.Byte(), 1, 9).Draw(t, "metadata")}
 		}
 		var got Item
-		if err := got.decode(origin.Host, want.append(nil)); err != nil || !reflect.DeepEqual(got, want) {
-			t.Fatalf("%+v, %v, want %+v", got, err, want)
-		}
+		err := got.decode(origin.Host, want.append(nil))
+		must.True(t, err == nil && reflect.DeepEqual(got, want), "%+v, %v, want %+v", got, err, want)
 	})
 }
 
@@ -229,8 +226,7 @@ func FuzzListItem(f *testing.F) {
 		if l.decode("a.test", b) != nil {
 			return
 		}
-		if err := again.decode("a.test", l.append(nil)); err != nil || !reflect.DeepEqual(again, l) {
-			t.Fatalf("%+v, %v, at first %+v", again, err, l)
-		}
+		err := again.decode("a.test", l.append(nil))
+		must.True(t, err == nil && reflect.DeepEqual(again, l), "%+v, %v, at first %+v", again, err, l)
 	})
 }

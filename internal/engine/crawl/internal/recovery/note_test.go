@@ -12,9 +12,8 @@ import (
 // left alone.
 func TestNote(t *testing.T) {
 	for _, note := range []string{"", "page", "page,x,,http://a.test/", "page,1,,nothing", "page,1,,"} {
-		if r, ok := parseNote(starts.Start{Host: "a.test", Address: "127.0.0.1", Note: note}); ok {
-			t.Errorf("%q is read as %+v", note, r)
-		}
+		r, ok := parseNote(starts.Start{Host: "a.test", Address: "127.0.0.1", Note: note})
+		assert.True(t, !ok, "%q is read as %+v", note, r)
 	}
 	if r, ok := parseNote(starts.Start{Host: "a.test", Note: "page,1,,http://a.test/,b"}); ok {
 		t.Errorf("without an address: %+v", r)

@@ -19,8 +19,6 @@ func TestPaceBuckets(t *testing.T) {
 	p := tally.load()
 	assert.True(t, p.Gaps == 9 && p.Violations == 1, "%+v", p)
 	for i, want := range []uint64{1, 2, 1, 1, 1, 1, 1, 1} {
-		if p.Buckets[i].Count != want {
-			t.Errorf("bucket %s has %d, want %d", p.Buckets[i].Label, p.Buckets[i].Count, want)
-		}
+		assert.Equal(t, p.Buckets[i].Count, want, "bucket", p.Buckets[i].Label, "has")
 	}
 }

@@ -43,9 +43,8 @@ func TestUsageCost(t *testing.T) {
 	if n := testing.AllocsPerRun(100, note); n > 0 || res.keptUsage != "" {
 		t.Errorf("%g allocations", n)
 	}
-	if text := strings.Repeat("a", 2*maxStatement); len(longUsage(text)) > maxStatement+3 {
-		t.Error("a long statement is not cut")
-	}
+	text := strings.Repeat("a", 2*maxStatement)
+	assert.True(t, len(longUsage(text)) <= maxStatement+3, "a long statement is not cut")
 }
 
 func longUsage(text string) string {
@@ -117,9 +116,8 @@ func TestSitemapOfLongURLs(t *testing.T) {
 	if n := committed + len(res.Found); n != items+1 || commits < items*2000/memory/2 {
 		t.Errorf("%d URLs in %d commits, want %d URLs", n, commits, items+1)
 	}
-	if held, _ := room.Held(); held != 0 {
-		t.Errorf("%d bytes are held", held)
-	}
+	held, _ := room.Held()
+	assert.True(t, held == 0, "%d bytes are held", held)
 }
 
 // TestRefusedRobots: a refusal in place of a good robots.txt counts as that of the wall which the host is
@@ -162,9 +160,8 @@ func TestTDMCache(t *testing.T) {
 	for i := range 3 * maxDeclared {
 		of := testkit.Parse(t, fmt.Sprintf("http://h%d.test/", i)).Origin()
 		f.put(of, big)
-		if got, known := f.find(of); !known || got.Size() != big.Size() {
-			t.Fatal("a file is not found that was put")
-		}
+		got, known := f.find(of)
+		must.True(t, known && got.Size() == big.Size(), "a file is not found that was put")
 		if sum := len(f.files) * big.Size(); len(f.files) > maxDeclared || f.bytes != sum || sum > maxDeclaredBytes {
 			t.Fatalf("%d files of %d bytes, counted as %d", len(f.files), sum, f.bytes)
 		}
