@@ -70,6 +70,7 @@ func BlockedUntil(s *politeness.State, now time.Time) time.Time {
 	return time.Time{}
 }
 
+// DecodeLimit reads the mark with the limit of a host. The error is storage.ErrCorrupt.
 func DecodeLimit(host storage.HostID, mark []byte) (uint64, error) {
 	limit, err := strconv.ParseUint(string(mark), 10, 64)
 	if err != nil {
