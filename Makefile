@@ -1,4 +1,4 @@
-# One way to check, here and in continuous integration: make check.
+# One way to check, here and in continuous integration: make check, and for what only that runs each time: make ci.
 
 STATICCHECK_VERSION := v0.8.2
 STATICCHECK := bin/staticcheck-$(STATICCHECK_VERSION)
@@ -22,7 +22,7 @@ RACING   := ./internal/engine/crawl ./cmd/amble ./internal/service/server ./inte
 MIXED    := ./internal/output/archive ./internal/modules/warc/warcfiles ./internal/testing/simulate ./robots ./storage
 # How long the tests of a package may take. Only a test that hangs takes as long: a slow machine is no fault.
 STUCK    := 30m
-# vet is part of lint. By default, the race detector lets every process wait for a second at its end.
+# vet is a target of its own. By default, the race detector lets every process wait for a second at its end.
 RACE     := CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 go test -race -vet=off -timeout $(STUCK)
 # Tests that are too slow with the race detector, and whose goroutines others run with it.
 HEAVY    := ^TestHeavy
@@ -56,25 +56,20 @@ demo: build ## crawl a small web on loopback addresses, without internet, in und
 	./bin/amble demo $(ARGS)
 
 .PHONY: check
-check: build ## everything a change has to pass: build, gofmt, vet, staticcheck, tests with -race
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target race heavy pure lint
+check: build ## what every change has to pass: build, gofmt, vet, all tests
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target test vet
+
+.PHONY: ci
+ci: check race lint ## check, the race detector and staticcheck, as continuous integration does
 
 .PHONY: test
-test: ## run the tests
-	go test ./...
+test: ## run all tests; vet is a target of its own
+	go test -vet=off -timeout $(STUCK) $$(go list $(RACING)) $$(go list ./... | grep -vxF "$$(go list $(RACING))")
 
 .PHONY: race
 race: ## run the tests of what starts goroutines, with the race detector; needs a C compiler
 	$(RACE) -skip '$(HEAVY)' $(RACING)
 	$(RACE) -run '^TestConcurrent' $(MIXED)
-
-.PHONY: heavy
-heavy: ## run the tests TestHeavy... of what starts goroutines, without the race detector
-	go test -vet=off -timeout $(STUCK) -run '$(HEAVY)' $$(grep -l '^func TestHeavy' $(RACING:%=%/*_test.go) | xargs -n 1 dirname | uniq)
-
-.PHONY: pure
-pure: ## run the tests of all other packages, without the race detector
-	go test -vet=off -timeout $(STUCK) $$(go list ./... | grep -vxF "$$(go list $(RACING))")
 
 .PHONY: bench
 bench: ## run the benchmarks; BENCH=pattern
@@ -122,11 +117,14 @@ conformance: ## grade this crawler and others by crawlcheck, for docs/CONFORMANC
 pictures: ## make the pictures of the dashboard in docs/pictures; needs Chromium
 	PICTURES='$(CURDIR)/docs/pictures' BROWSER_TESTS=1 go test -run '^TestDashboard' -count 1 ./internal/service/server
 
-.PHONY: lint
-lint: $(STATICCHECK) ## gofmt, go vet and staticcheck
+.PHONY: vet
+vet: ## gofmt and go vet
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then \
 		printf 'gofmt would change these files; run gofmt -w on them:\n%s\n' "$$unformatted"; exit 1; fi
 	go vet ./...
+
+.PHONY: lint
+lint: vet $(STATICCHECK) ## gofmt, go vet and staticcheck
 	$(STATICCHECK) ./...
 
 .PHONY: words
