@@ -3,10 +3,8 @@ package crawl
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"path/filepath"
-	"time"
 
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/backup"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/disk"
@@ -24,16 +22,11 @@ func newDiskSpace(o *Options) *disk.Space {
 // Errors of [Engine.Backup].
 var (
 	ErrCopying  = errors.New("a copy of the database is being made already: try again when it is complete")
-	ErrSlowCopy = errors.New("the copy of the database was taken too slowly")
+	ErrSlowCopy = backup.ErrSlowCopy
 )
 
-// The pace at which a copy has to be taken that goes from the database straight to whoever wants
-// it.
-const (
-	copyGrace  = time.Minute // in which nothing is expected
-	copyRate   = 32 << 20    // bytes a second, from then on
-	copyMargin = 64 << 20    // bytes that stay free for the crawl where a copy is made on the disk first
-)
+// copyMargin is how many bytes stay free for the crawl where a copy is made on the disk first.
+const copyMargin = 64 << 20
 
 // Backup writes a copy of the database as of one moment to w, after it has called begin with the
 // length of the copy in bytes. As long as it reads the database, the file grows by what commits
@@ -52,19 +45,19 @@ func (e *Engine) Backup(ctx context.Context, w io.Writer, begin func(size int64)
 		}
 	}()
 	var spooled *spool.Writer
-	c := &copier{ctx: ctx, w: w}
+	c := &backup.Copier{Context: ctx, Writer: w}
 	n, err = e.store.Backup(func(size int64) (io.Writer, error) {
 		begin(size)
 		if e.hasRoomForCopy(size) {
 			spooled = e.shared.spool.NewWriter(0)
-			c.w = spooled
+			c.Writer = spooled
 		} else {
-			c.limit(size, e.o.Now)
+			c.Limit(size, e.o.Now)
 		}
 		return c, nil
 	})
-	if c.failed != nil {
-		err = c.failed // the store makes a text of it
+	if c.Failed != nil {
+		err = c.Failed // the store makes a text of it
 	}
 	if spooled == nil {
 		return n, err
@@ -75,48 +68,13 @@ func (e *Engine) Backup(ctx context.Context, w io.Writer, begin func(size int64)
 	}
 	content := spooled.Content()
 	defer content.Close()
-	return content.WriteTo(&copier{ctx: ctx, w: w})
+	return content.WriteTo(&backup.Copier{Context: ctx, Writer: w})
 }
 
 // hasRoomForCopy reports whether the disk has space for a copy besides the crawl.
 func (e *Engine) hasRoomForCopy(size int64) bool {
 	free, err := e.space.Free(e.o.Spool.Dir)
 	return err == nil && free >= uint64(size)+e.space.Least+copyMargin
-}
-
-// copier writes until nobody wants the copy any more, or it has taken too long.
-type copier struct {
-	ctx    context.Context
-	w      io.Writer
-	check  func() error // whether it may go on; nil: it may
-	failed error
-}
-
-// limit sets the time in which a copy of a size has to be taken.
-func (c *copier) limit(size int64, now func() time.Time) {
-	within := copyGrace + time.Duration(size/copyRate)*time.Second
-	until := now().Add(within)
-	c.check = func() error {
-		if !now().After(until) {
-			return nil
-		}
-		return fmt.Errorf("%w: %d MiB have to be taken within %v, because data_dir has no room to copy them first; "+
-			"make that room, or take the copy to a disk of this machine and send it from there",
-			ErrSlowCopy, size>>20, within)
-	}
-}
-
-// Write is part of io.Writer.
-func (c *copier) Write(p []byte) (n int, err error) {
-	err = c.ctx.Err()
-	if err == nil && c.check != nil {
-		err = c.check()
-	}
-	if err == nil {
-		n, err = c.w.Write(p)
-	}
-	c.failed = err
-	return n, err
 }
 
 // BackupDir is the directory below a data directory that holds the second copy of the database.
@@ -135,12 +93,12 @@ func (e *Engine) newBackups() *backup.Maker {
 				return ErrCopying
 			}
 			defer e.copying.Unlock()
-			c := copier{ctx: ctx, w: w}
+			c := backup.Copier{Context: ctx, Writer: w}
 			_, err := e.store.Backup(func(size int64) (io.Writer, error) {
 				begin(size)
 				return &c, nil
 			})
-			return errors.Join(c.failed, err)
+			return errors.Join(c.Failed, err)
 		},
 	}
 }
