@@ -242,6 +242,35 @@ func TestPutBackAfterDrop(t *testing.T) {
 	assert.True(t, err == nil && h.Of(storage.Fetched) == n, "the host has %v (%v)", h.Counts, err)
 }
 
+// TestLeftOut: URLs in memory that get another outcome without a lease are not requested: the operator has left them
+// out, or they are given up, as the https form of a seed is when http has answered.
+func TestLeftOut(t *testing.T) {
+	now := time.Now()
+	for name, o := range map[string]storage.Outcome{
+		"left out": LeaveOut(storage.Outcome{}, now),
+		"dropped":  DropOutcome(now),
+		"given up": {State: storage.Failed, Reason: storage.ReasonFetch, At: now},
+	} {
+		d := openStore(t)
+		w := newWorld(t, testOptions(), d)
+		const n = 30
+		for i := range n {
+			w.add(fmt.Sprintf("http://a.test/%d", i))
+		}
+		w.open()
+		w.run(5 * time.Second)
+		begun := len(w.pages())
+		must.True(t, 0 < begun && begun < n, "%s: %d requests were made", name, begun)
+		var b storage.Batch
+		for i := begun; i < n; i++ {
+			b.Done = append(b.Done, storage.Done{Host: 1, Ordinal: uint32(i), When: DropMatters(), Outcome: o})
+		}
+		w.commit(b)
+		w.finish(3*time.Hour, time.Hour)
+		assert.Equal(t, len(w.pages()), begun, name, ": pages are requested")
+	}
+}
+
 // TestDropWhileReading: a URL is not requested again if its host is dropped while its response is
 // read, and the reading is broken off.
 func TestDropWhileReading(t *testing.T) {
