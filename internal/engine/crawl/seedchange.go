@@ -2,6 +2,7 @@ package crawl
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/lists"
@@ -16,6 +17,13 @@ type SeedWish = seedbook.Wish
 
 // SeedCounts is what became of a SeedWish.
 type SeedCounts = seedbook.Counts
+
+// errSeedsMoved says that the seeds are not those any more that a change was made for: a redirect of one led elsewhere.
+var errSeedsMoved = errors.New("the seeds have changed")
+
+// maxSeedTries is how often a change of seeds is made outside of the dispatcher, for which thousands are a long step.
+// After that the dispatcher makes it for the seeds that it finds.
+const maxSeedTries = 5
 
 // ChangeSeeds adds and removes seeds, and returns when that is on disk. The seeds are in their queues then, and the
 // scope is that of the new seeds. The URLs that wait and are of no seed any more are excluded in the background, also
@@ -33,12 +41,21 @@ func (e *Engine) ChangeSeeds(ctx context.Context, w SeedWish) (SeedCounts, error
 	if err != nil || len(c.Add)+len(c.Remove) == 0 {
 		return c.Counts, err
 	}
-	ready := seedbook.NewUpdate(before, c.Rows(before))
-	err = e.mailbox.Load().submit(ctx, func(d *dispatcher) error {
-		d.pending.rows.Seeds = append(d.pending.rows.Seeds, ready.Rows...)
-		d.applySeeds(ready)
-		return nil
-	})
+	ready := c.Update(before)
+	for try := 1; ; try++ {
+		err = e.mailbox.Load().submit(ctx, func(d *dispatcher) error {
+			if try < maxSeedTries && !ready.IsOf(d.f.Scope().Seeds()) {
+				return errSeedsMoved
+			}
+			d.pending.rows.Seeds = append(d.pending.rows.Seeds, ready.Rows...)
+			d.applySeeds(ready)
+			return nil
+		})
+		if !errors.Is(err, errSeedsMoved) {
+			break
+		}
+		ready = ready.Of(e.scope.Load().Seeds())
+	}
 	if err != nil {
 		return SeedCounts{}, fmt.Errorf("change seeds: %w", err)
 	}
@@ -51,6 +68,7 @@ func (e *Engine) queueSeeds(ctx context.Context, add []Seed) error {
 	order := lists.Committer{Store: e.store, Sorter: e.shared.room.NewSorter(true), Commit: e.commitRows}
 	scope := e.scope.Load()
 	for i := range add {
+		seeds.Yield(i)
 		s := &add[i]
 		f, ok := e.o.foundSeed(e.store, scope, s)
 		if !ok {

@@ -17,7 +17,7 @@ func (s *Set) Get(u weburl.URL) *Member {
 	if p == nil {
 		return nil
 	}
-	if i, found := slices.BinarySearchFunc(p.all, u.String(), byURL); found {
+	if i, found := slices.BinarySearchFunc(p.all, u.String(), compareURL); found {
 		return p.all[i]
 	}
 	return nil
@@ -53,7 +53,7 @@ func (p *place) home(u weburl.URL) *Member {
 		}
 		return nil
 	}
-	if i, found := slices.BinarySearchFunc(p.all, text, byURL); found && p.all[i].accepts(u) {
+	if i, found := slices.BinarySearchFunc(p.all, text, compareURL); found && p.all[i].accepts(u) {
 		return p.all[i]
 	}
 	if p.folders == nil {

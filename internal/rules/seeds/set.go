@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"hash/fnv"
 	"io"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -84,18 +85,17 @@ func (s *Set) With(add []Seed, remove ...weburl.URL) *Set {
 		c.dropTargets(u)
 		c.remove(u)
 	}
-	var later []Seed
-	add = slices.SortedFunc(slices.Values(add),
-		func(a, b Seed) int { return strings.Compare(a.URL.String(), b.URL.String()) })
-	for i := range add {
-		if !add[i].Of.IsZero() {
-			later = append(later, add[i])
+	var later []*Seed
+	for i, s := range byURL(add) {
+		Yield(i)
+		if !s.Of.IsZero() {
+			later = append(later, s)
 			continue
 		}
-		c.add(&add[i], IDOf(add[i].URL), c.spec(&add[i]))
+		c.add(s, IDOf(s.URL), c.spec(s))
 	}
-	for i := range later {
-		c.addTarget(&later[i])
+	for _, s := range later {
+		c.addTarget(s)
 	}
 	for p := range c.touched {
 		p.index()
@@ -106,6 +106,24 @@ func (s *Set) With(add []Seed, remove ...weburl.URL) *Set {
 	c.origins.freeze()
 	c.targets.freeze()
 	return &c.Set
+}
+
+// Yield lets other goroutines run before one seed of 64, the i-th of a list: thousands take tens of milliseconds, in
+// which requests begin.
+func Yield(i int) {
+	if i%64 == 0 {
+		runtime.Gosched()
+	}
+}
+
+// byURL returns seeds in the order of their URLs.
+func byURL(all []Seed) []*Seed {
+	order := make([]*Seed, len(all))
+	for i := range all {
+		order[i] = &all[i]
+	}
+	slices.SortFunc(order, func(a, b *Seed) int { return strings.Compare(a.URL.String(), b.URL.String()) })
+	return order
 }
 
 // change is a Set that is being made out of another one.
@@ -233,17 +251,17 @@ func (c *change) own(in *table[string, *place], name string) *place {
 
 func (c *change) take(in *table[string, *place], name string, m *Member) {
 	p := c.own(in, name)
-	i, _ := slices.BinarySearchFunc(p.all, m.URL.String(), byURL)
+	i, _ := slices.BinarySearchFunc(p.all, m.URL.String(), compareURL)
 	p.all = slices.Delete(p.all, i, i+1)
 	if len(p.all) == 0 {
 		in.delete(name)
 	}
 }
 
-func byURL(m *Member, url string) int { return strings.Compare(m.URL.String(), url) }
+func compareURL(m *Member, url string) int { return strings.Compare(m.URL.String(), url) }
 
 func (p *place) insert(m *Member) {
-	i, _ := slices.BinarySearchFunc(p.all, m.URL.String(), byURL)
+	i, _ := slices.BinarySearchFunc(p.all, m.URL.String(), compareURL)
 	p.all = slices.Insert(p.all, i, m)
 }
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"runtime"
 	"time"
 
 	"github.com/amble-crawler/amble/internal/records/hostsort"
@@ -175,6 +176,9 @@ func (h *Committer) fill(sorted *hostsort.Sorted, p *Batch, base storage.Found) 
 		}
 		if err != nil {
 			return false, err
+		}
+		if len(p.Indexes)%64 == 0 {
+			runtime.Gosched() // a batch takes milliseconds, in which requests begin
 		}
 		l := Item{Found: base}
 		if err := l.decode(host, record); err != nil {

@@ -54,9 +54,12 @@ func NewUpdate(before *seeds.Set, rows []storage.SeedRow) *Update {
 	return &Update{rows, before.With(add, remove...), len(remove) > 0, before}
 }
 
+// IsOf reports whether the update is one of a set.
+func (u *Update) IsOf(before *seeds.Set) bool { return u.before == before }
+
 // Of returns the update of another set by the same rows.
 func (u *Update) Of(before *seeds.Set) *Update {
-	if before == u.before {
+	if u.IsOf(before) {
 		return u
 	}
 	return NewUpdate(before, u.Rows)
@@ -220,6 +223,11 @@ func start(set *seeds.Set, lists ...[]seeds.Seed) (all []seeds.Seed) {
 	return all
 }
 
+// Update returns the change as an update of the set that it was planned for.
+func (c *Change) Update(before *seeds.Set) *Update {
+	return &Update{c.Rows(before), before.With(c.Add, c.Remove...), len(c.Remove) > 0, before}
+}
+
 // Rows returns the change as the database has it. set has the seeds of before.
 func (c *Change) Rows(set *seeds.Set) []storage.SeedRow {
 	var rows []storage.SeedRow
@@ -230,6 +238,7 @@ func (c *Change) Rows(set *seeds.Set) []storage.SeedRow {
 		}
 	}
 	for i := range c.Add {
+		seeds.Yield(i)
 		rows = append(rows, Row(&c.Add[i]))
 	}
 	return rows
@@ -255,8 +264,9 @@ func Begin(mode seeds.Mode, recorded, given []seeds.Seed, shared []storage.SeedR
 		}
 	}
 	c, _ := Plan(set, &w) // it removes none by name
-	b.Rows, b.Narrow = c.Rows(set), c.Removed > 0
-	b.Set = NewUpdate(NewUpdate(set, b.Rows).After, shared).After
+	u := c.Update(set)
+	b.Rows, b.Narrow = u.Rows, u.Removes
+	b.Set = NewUpdate(u.After, shared).After
 	b.Rows = slices.DeleteFunc(b.Rows, func(row storage.SeedRow) bool {
 		u, err := weburl.Parse(row.URL)
 		return row.Value != nil && (err != nil || b.Set.Get(u) == nil)
