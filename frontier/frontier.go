@@ -249,14 +249,18 @@ func (f *Frontier) Committed(b *storage.Batch, r storage.Result, now time.Time) 
 		}
 	}
 	for i := range b.Done {
-		h := f.hosts.get(b.Done[i].Host)
-		f.hosts.commanded(&b.Done[i], f.leases)
-		switch {
-		case h == nil || h.active == nil || b.Done[i].When != 0: // conditional outcomes are the owner's, not of a lease
-		case h.active.loading:
-			h.active.commitsDuringLoad = append(h.active.commitsDuringLoad, b.Done[i].Ordinal)
-		default:
-			h.active.busy.Remove(b.Done[i].Ordinal)
+		d := &b.Done[i]
+		at := storage.Position{Host: d.Host, Ordinal: d.Ordinal}
+		switch { // conditional outcomes are those of commands, not of leases
+		case d.When == 0:
+			f.hosts.release(at)
+		case isPutBack(&d.Outcome):
+			f.hosts.forgetName(d.Host)
+		case isLeftOut(&d.Outcome):
+			if out := f.hosts.leased(at, f.leases); out != nil {
+				out.leftOut = true // it is not queued again
+			}
+			f.hosts.applySet(at)
 		}
 	}
 	for _, at := range r.Set {

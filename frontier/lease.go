@@ -101,6 +101,7 @@ type outstanding struct {
 	remote       bool       // a fetcher outside of this process has it
 	requestEnded bool       // by EndRequest
 	leftOut      bool       // the operator has left its URL out meanwhile
+	deleted      bool       // its URL is being deleted, and is off the recrawl plan
 	behindWall   bool       // of a Page lease whose request has ended: the response was that of a wall
 	pages        *pagesOf   // those that a page counts among; nil: its seed has no limit
 }
@@ -309,13 +310,13 @@ func (f *Frontier) CompletePage(id uint64, r PageReport) error {
 		} else {
 			outcome = f.attempted(head, outcome, r.End)
 		}
-		f.recrawls.plan(h, head, &outcome, &r)
+		f.recrawls.planLeased(out, &outcome, &r)
 		if r.Next != nil && !out.behindWall {
 			f.replan(&outcome, *r.Next)
 		}
 	case r.RanOut:
 		outcome = f.ranOut(head, &r)
-		f.recrawls.plan(h, head, &outcome, &r)
+		f.recrawls.planLeased(out, &outcome, &r)
 	case r.Refused:
 		outcome = r.Outcome
 		outcome.At = r.End

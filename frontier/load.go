@@ -284,39 +284,33 @@ func (r *register) applySet(at storage.Position) {
 	}
 }
 
-// isPutBack reports whether an outcome comes from PutBack and not from a lease.
-func isPutBack(d *storage.Done) bool {
-	return d.When != 0 && d.Outcome.State == storage.Retrying && d.Outcome.Reason == storage.ReasonOperator
+// isPutBack reports whether a conditional outcome comes from PutBack.
+func isPutBack(o *storage.Outcome) bool {
+	return o.State == storage.Retrying && o.Reason == storage.ReasonOperator
 }
 
-// isLeftOut reports whether an outcome comes from LeaveOut or a drop, or gives up a URL without a lease.
-func isLeftOut(d *storage.Done) bool {
-	return d.When != 0 && (d.Outcome.State == storage.Failed ||
-		d.Outcome.State == storage.Excluded && d.Outcome.Reason == storage.ReasonOperator)
+// isLeftOut reports whether a conditional outcome comes from LeaveOut or a drop, or gives up a URL without a lease.
+func isLeftOut(o *storage.Outcome) bool {
+	return o.State == storage.Failed || o.State == storage.Excluded && o.Reason == storage.ReasonOperator
 }
 
-// commanded takes note that an outcome is on disk by which the operator puts a URL back, or leaves it out.
-func (r *register) commanded(d *storage.Done, leases *leases) {
-	switch {
-	case isPutBack(d):
-		r.forgetName(d.Host)
-	case isLeftOut(d):
-		r.leaveOut(storage.Position{Host: d.Host, Ordinal: d.Ordinal}, leases)
-	}
-}
-
-// leaveOut drops what is in memory of a URL that is left out on disk. If it is leased, it is not queued again.
-func (r *register) leaveOut(at storage.Position, leases *leases) {
-	h := r.get(at.Host)
-	if h == nil || h.active == nil {
-		return
-	}
-	for _, out := range leases.out {
-		if !h.active.busy.Has(at.Ordinal) {
-			break
+// leased returns the lease of a URL; nil: it is not leased.
+func (r *register) leased(at storage.Position, leases *leases) *outstanding {
+	if h := r.get(at.Host); h != nil && h.active != nil && h.active.busy.Has(at.Ordinal) {
+		for _, out := range leases.out {
+			isOfURL := out.lease.Kind == Page || out.lease.Kind == Match
+			if isOfURL && out.host == h && out.lease.Head.Ordinal == at.Ordinal {
+				return out
+			}
 		}
-		isOfPage := out.lease.Kind == Page || out.lease.Kind == Match
-		out.leftOut = out.leftOut || isOfPage && out.host == h && out.lease.Head.Ordinal == at.Ordinal
 	}
-	r.applySet(at)
+	return nil
+}
+
+// OffPlan says that the next commit takes a URL off the recrawl plan. If it is leased, its plan begins again with the
+// response; that of a deleted URL does not.
+func (f *Frontier) OffPlan(at storage.Position, deleted bool) {
+	if out := f.hosts.leased(at, f.leases); out != nil {
+		out.lease.Head.Last.History, out.deleted = recrawl.History{}, deleted
+	}
 }

@@ -119,6 +119,9 @@ type Result struct {
 	Refused int // URLs refused because the host has too many origins, or a name of 0 or over 255 bytes
 	Trapped int // URLs refused as traps, including Batch.Refused
 
+	// Unmet are the URLs with an outcome that did not count, because they were in none of the states of Done.When.
+	Unmet []Position
+
 	// Set are the URLs that were known before and have the outcome of a Found now.
 	Set []Position
 

@@ -236,7 +236,11 @@ func (w *writer) done(r *hostRow, d *Done) error {
 		return nil // it was deleted while its request was in flight
 	}
 	before, err := w.outcome(r, d.Ordinal)
-	if err != nil || !d.When.Has(before.State) {
+	if err == nil && !d.When.Has(before.State) {
+		w.result.Unmet = append(w.result.Unmet, Position{r.id, d.Ordinal})
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	origin := &r.origins[d.Origin]

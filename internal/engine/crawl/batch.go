@@ -31,6 +31,8 @@ type batch struct {
 	putBytes int            // of the metadata of puts
 	addition *addition      // what the batch consists of; nil: the crawl's own work
 
+	forgotten []sweep.PlannedPage // taken off the recrawl plan, if their outcomes in rows.Done count
+
 	inLog bool           // the journal has the batch, or may: see storage.ErrPending
 	marks []archive.Mark // of the output that it counts then
 
@@ -239,6 +241,7 @@ func (oc *outcomes) takeCommitted(b *batch) {
 		s.Ended(oc.f, now)
 	}
 	oc.keysCommitted(b, now)
+	oc.recallPages(b)
 	b.answer(nil)
 	oc.tally.Committed(b.rows.Done, &b.result)
 	if b.addition == nil {

@@ -154,8 +154,20 @@ func (ld *lender) takeStep(p *sweep.Step) {
 		ld.delete(s)
 	}
 	if ld.plan != nil {
+		ld.pending.forgotten = append(ld.pending.forgotten, p.Forgotten...)
 		for _, page := range p.Forgotten {
 			ld.plan.Forget(page.History, page.Importance)
+			ld.f.OffPlan(page.At, len(p.Purges) > 0)
+		}
+	}
+}
+
+// recallPages puts pages back on the plan that a batch was to take off it, and that had another outcome by then.
+func (pm *permits) recallPages(b *batch) {
+	for _, page := range b.forgotten {
+		if slices.Contains(b.result.Unmet, page.At) {
+			pm.plan.Recall(page.History, page.Importance)
+			pm.markPlan(pm.pending)
 		}
 	}
 }

@@ -53,7 +53,7 @@ const forgetPage = 500
 func (p *Step) forget(store DeletionStore, host storage.HostID, from, below uint32) (err error) {
 	for err == nil && from < below {
 		from, err = store.URLs(host, from, int(min(forgetPage, below-from)), func(u storage.Head) {
-			p.Forgotten = forget(p.Forgotten, &u, storage.Outcome{})
+			p.Forgotten = forget(p.Forgotten, host, &u, storage.Outcome{})
 		})
 	}
 	return err

@@ -159,7 +159,7 @@ func (s *Sweep) Walk(
 		if s.states.Has(l.Last.State) {
 			if d, ok := s.examine(log, l, now); ok {
 				done = append(done, d)
-				s.forgotten = forget(s.forgotten, &l.Head, d.Outcome)
+				s.forgotten = forget(s.forgotten, l.At.Host, &l.Head, d.Outcome)
 			}
 		}
 		return ctx.Err()
@@ -221,14 +221,16 @@ type Superseded struct {
 
 // PlannedPage is a page that is taken off the recrawl plan.
 type PlannedPage struct {
+	At         storage.Position
 	History    recrawl.History
 	Importance recrawl.Importance
 }
 
-// forget adds a page to a list if a new outcome takes it off the recrawl plan.
-func forget(to []PlannedPage, u *storage.Head, after storage.Outcome) []PlannedPage {
+// forget adds a page of a host to a list if a new outcome takes it off the recrawl plan.
+func forget(to []PlannedPage, host storage.HostID, u *storage.Head, after storage.Outcome) []PlannedPage {
 	if h := recrawl.History(u.Last.History); h.Planned() && !recrawl.History(after.History).Planned() {
-		to = append(to, PlannedPage{h, recrawl.ImportanceOf(u.Priority, u.Depth)})
+		at := storage.Position{Host: host, Ordinal: u.Ordinal}
+		to = append(to, PlannedPage{at, h, recrawl.ImportanceOf(u.Priority, u.Depth)})
 	}
 	return to
 }

@@ -49,3 +49,6 @@ func (p *Plan) Restore(b []byte) error {
 
 // Forget takes a page off the plan that is no longer known, given its history.
 func (p *Plan) Forget(h History, i Importance) { p.census.remove(h, i) }
+
+// Recall undoes Forget.
+func (p *Plan) Recall(h History, i Importance) { p.census.add(h, i) }
