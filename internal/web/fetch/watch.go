@@ -39,105 +39,104 @@ func (e *timeoutError) Timeout() bool   { return true }
 func (e *timeoutError) Temporary() bool { return true }
 
 // watch ends a request in time: it cancels the request's context when the current phase, or the
-// whole request, has taken too long. It belongs to the goroutine of one Do.
+// whole request, has taken too long. It belongs to the goroutine of one Do, and has one timer for both.
 type watch struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	now     func() time.Time
 	account *account
-	total   *bound
-	timer   *bound // of the phase
 	phase   phase
 	pace    pace
 	header  http.Header // of the response
+
+	mu      sync.Mutex // guards what follows
+	total   bound      // of the request
+	part    bound      // of its phase
+	timer   *time.Timer
+	rings   time.Time // when the timer rings; by then no bound is over
+	stopped bool
+}
+
+// bound is how long a request, or a phase of it, may last. Time in which the request waits for bandwidth does not
+// count.
+type bound struct {
+	lasts  time.Duration // 0: for ever
+	start  time.Time     // by the clock of the machine
+	waited time.Duration // for bandwidth, until start
+}
+
+// left returns what is left of a bound at an instant until which the request has waited for bandwidth.
+func (b *bound) left(now time.Time, waited time.Duration) time.Duration {
+	return b.start.Add(b.lasts + waited - b.waited).Sub(now)
 }
 
 func newWatch(parent context.Context, total time.Duration, a *account, now func() time.Time) *watch {
 	ctx, cancel := context.WithCancelCause(parent)
 	w := &watch{ctx: ctx, cancel: cancel, now: now, account: a}
-	w.total = w.after(total)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.beginLocked(&w.total, total)
+	w.rings, w.timer = w.total.start.Add(total), time.AfterFunc(total, w.ring)
 	return w
 }
 
-func (w *watch) after(d time.Duration) *bound {
-	b := &bound{watch: w, after: d}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.waited = w.account.waited()
-	b.timer = time.AfterFunc(d, b.end)
-	return b
+// beginLocked begins a bound.
+func (w *watch) beginLocked(b *bound, lasts time.Duration) {
+	*b = bound{lasts: lasts, start: time.Now(), waited: w.account.waited()}
 }
 
-// bound is a timer that ends a request. Time in which the request waits for bandwidth does not
-// count.
-type bound struct {
-	watch *watch
-	after time.Duration
-
-	mu      sync.Mutex // guards what follows
-	timer   *time.Timer
-	waited  time.Duration // for bandwidth, when the timer was set
-	stopped bool
-}
-
-// end ends the request, unless it has waited for bandwidth in the meantime. Then the timer is
-// extended by that wait.
-func (b *bound) end() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	waited, still := b.watch.account.waiting()
-	switch more := waited + still - b.waited; {
-	case b.stopped:
-	case more > 0:
-		b.waited += more
-		b.timer.Reset(more)
-	default:
-		b.watch.cancel(&timeoutError{after: b.after})
-	}
-}
-
-// reset gives the request d from now.
-func (b *bound) reset(d time.Duration) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.waited = b.watch.account.waited()
-	b.timer.Reset(d)
-}
-
-func (b *bound) stop() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.stopped = true
-	b.timer.Stop()
-}
-
-// enter begins a phase that may last d. A zero d keeps the running timer.
-func (w *watch) enter(p phase, d time.Duration) {
-	w.phase = p
-	if d == 0 {
+// ring ends the request if one of its bounds is over. Else the timer rings when the next may be: a bound that begins
+// again leaves the timer as it is, and so do waits for bandwidth.
+func (w *watch) ring() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.stopped {
 		return
 	}
-	if w.timer != nil {
-		w.timer.stop()
+	waited, still := w.account.waiting()
+	now, next := time.Now(), w.total
+	left := next.left(now, waited+still)
+	if l := w.part.left(now, waited+still); w.part.lasts > 0 && l < left {
+		next, left = w.part, l
 	}
-	w.timer = w.after(d)
+	if left <= 0 {
+		w.cancel(&timeoutError{after: next.lasts})
+		return
+	}
+	w.rings = now.Add(left)
+	w.timer.Reset(left)
+}
+
+// enter begins a phase that may last d. A zero d keeps the bound of the phase before.
+func (w *watch) enter(p phase, d time.Duration) {
+	w.phase = p
+	if d > 0 {
+		w.progress(d)
+	}
 }
 
 // progress gives the current phase d from now.
-func (w *watch) progress(d time.Duration) { w.timer.reset(d) }
+func (w *watch) progress(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.beginLocked(&w.part, d)
+	if at := w.part.start.Add(d); at.Before(w.rings) && !w.stopped {
+		w.rings = at
+		w.timer.Reset(d)
+	}
+}
 
 // arrived ends the timeouts: what is left needs no network.
 func (w *watch) arrived() {
-	w.total.stop()
-	w.timer.stop()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stopped = true
+	w.timer.Stop()
 }
 
-// stop releases the timers and the context.
+// stop releases the timer and the context.
 func (w *watch) stop() {
-	w.total.stop()
-	if w.timer != nil {
-		w.timer.stop()
-	}
+	w.arrived()
 	w.cancel(context.Canceled)
 }
 
