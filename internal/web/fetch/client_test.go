@@ -245,10 +245,15 @@ func TestUndelivered(t *testing.T) {
 }
 
 // len returns the number of idle connections.
-func (p *pool) len() int {
+func (p *pool) len() (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.fresh.conns.Len() + p.kept.conns.Len()
+	for _, c := range p.idle {
+		for ; c != nil; c = c.below {
+			n++
+		}
+	}
+	return n
 }
 
 // TestHeaderOnly: no byte of a body is waited for, after a HEAD on a connection that stays open, after a GET on one

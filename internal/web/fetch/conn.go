@@ -2,7 +2,6 @@ package fetch
 
 import (
 	"bufio"
-	"container/list"
 	"errors"
 	"math"
 	"net"
@@ -29,9 +28,10 @@ type conn struct {
 	reused bool    // has carried a request before
 
 	// Guarded by pool.mu.
-	in      *idleConns    // pool.fresh or pool.kept; nil while in use
-	element *list.Element // of it
-	expiry  *time.Timer
+	in           *idleConns // pool.fresh or pool.kept; nil while in use
+	older, newer *conn      // its neighbours there
+	below        *conn      // the next older one with its key
+	expiry       *time.Timer
 }
 
 // alive reports whether an idle connection can still be expected to work.

@@ -362,8 +362,8 @@ func TestUnaskedBytesOverTLS(t *testing.T) {
 func arrived(c *Client) bool {
 	c.pool.mu.Lock()
 	defer c.pool.mu.Unlock()
-	for _, idle := range c.pool.idle {
-		for _, cn := range idle {
+	for _, cn := range c.pool.idle {
+		for ; cn != nil; cn = cn.below {
 			for tries := 0; cn.silent(); tries++ {
 				if tries == 300_000 {
 					return false

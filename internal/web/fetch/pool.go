@@ -1,10 +1,8 @@
 package fetch
 
 import (
-	"container/list"
 	"maps"
 	"net/netip"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -32,34 +30,46 @@ type pool struct {
 	max int // places
 	ttl time.Duration
 
-	mu      sync.Mutex // guards what follows; nothing blocks under it
-	idle    map[connKey][]*conn
-	fresh   idleConns // the newest, whichever they are
-	kept    idleConns // those that left fresh
-	late    int       // connections that left fresh while kept was full
-	noReuse memory    // servers that broke a reused connection: no connection to them is kept
-	http1   memory    // they want HTTP/1.1
+	mu      sync.Mutex        // guards what follows; nothing blocks under it
+	idle    map[connKey]*conn // the newest; those below follow
+	fresh   idleConns         // the newest, whichever they are
+	kept    idleConns         // those that left fresh
+	late    int               // connections that left fresh while kept was full
+	noReuse memory            // servers that broke a reused connection: no connection to them is kept
+	http1   memory            // they want HTTP/1.1
 	closed  bool
 }
 
 // idleConns are idle connections, the longest idle first. A connection is in one at most.
 type idleConns struct {
-	conns  list.List // of *conn
-	weight int       // of all
+	oldest, newest *conn
+	weight         int // of all
 }
 
 func (l *idleConns) add(c *conn) {
-	c.in, c.element = l, l.conns.PushBack(c)
+	c.in, c.older, c.newer = l, l.newest, nil
+	if l.newest = c; c.older == nil {
+		l.oldest = c
+	} else {
+		c.older.newer = c
+	}
 	l.weight += c.weight()
 }
 
 func (l *idleConns) remove(c *conn) {
-	l.conns.Remove(c.element)
-	c.in, c.element = nil, nil
+	if c.older == nil {
+		l.oldest = c.newer
+	} else {
+		c.older.newer = c.newer
+	}
+	if c.newer == nil {
+		l.newest = c.older
+	} else {
+		c.newer.older = c.older
+	}
+	c.in, c.older, c.newer = nil, nil, nil
 	l.weight -= c.weight()
 }
-
-func (l *idleConns) first() *conn { return l.conns.Front().Value.(*conn) }
 
 // tlsWeight is how many places an idle connection with TLS takes; others take one. It holds some 50
 // KB, others 2.
@@ -93,7 +103,7 @@ const http1For = 24 * time.Hour
 
 func newConnPool(max int, ttl time.Duration) *pool {
 	return &pool{
-		max: max, ttl: ttl, idle: make(map[connKey][]*conn),
+		max: max, ttl: ttl, idle: make(map[connKey]*conn),
 		noReuse: newMemory(noReuseFor), http1: newMemory(http1For),
 	}
 }
@@ -112,12 +122,10 @@ func (p *pool) take(key connKey) *conn {
 func (p *pool) pop(key connKey) *conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	conns := p.idle[key]
-	if len(conns) == 0 {
-		return nil
+	c := p.idle[key]
+	if c != nil {
+		p.removeLocked(c)
 	}
-	c := conns[len(conns)-1]
-	p.removeLocked(c)
 	return c
 }
 
@@ -157,9 +165,14 @@ func (p *pool) add(c *conn, now time.Time) (evicted []*conn) {
 	if p.closed || p.max == 0 || p.noReuse.has(c.key, now) {
 		return []*conn{c}
 	}
-	p.idle[c.key] = append(p.idle[c.key], c)
+	c.below = p.idle[c.key]
+	p.idle[c.key] = c
 	p.fresh.add(c)
-	c.expiry = time.AfterFunc(p.ttl, func() { p.expire(c) })
+	if c.expiry == nil {
+		c.expiry = time.AfterFunc(p.ttl, func() { p.expire(c) })
+	} else {
+		c.expiry.Reset(p.ttl)
+	}
 	for room := (p.max + freshOneOf - 1) / freshOneOf; p.fresh.weight > room; {
 		evicted = p.ageLocked(p.max-room, evicted)
 	}
@@ -169,7 +182,7 @@ func (p *pool) add(c *conn, now time.Time) (evicted []*conn) {
 // ageLocked moves the longest idle of the newest connections to the others, which have so many
 // places. It appends the connections that must be closed instead.
 func (p *pool) ageLocked(room int, evicted []*conn) []*conn {
-	c := p.fresh.first()
+	c := p.fresh.oldest
 	if p.kept.weight+c.weight() > room {
 		if p.late++; p.late%replaceOneOf != 0 || c.weight() > room {
 			p.removeLocked(c)
@@ -177,7 +190,7 @@ func (p *pool) ageLocked(room int, evicted []*conn) []*conn {
 		}
 	}
 	for p.kept.weight+c.weight() > room {
-		oldest := p.kept.first()
+		oldest := p.kept.oldest
 		p.removeLocked(oldest)
 		evicted = append(evicted, oldest)
 	}
@@ -186,7 +199,7 @@ func (p *pool) ageLocked(room int, evicted []*conn) []*conn {
 	return evicted
 }
 
-// expire closes c if it has been idle since the same put.
+// expire closes c if it is idle.
 func (p *pool) expire(c *conn) {
 	p.mu.Lock()
 	idle := c.in != nil
@@ -202,13 +215,18 @@ func (p *pool) expire(c *conn) {
 func (p *pool) removeLocked(c *conn) {
 	c.expiry.Stop()
 	c.in.remove(c)
-	conns := p.idle[c.key]
-	i := slices.Index(conns, c)
-	if conns = slices.Delete(conns, i, i+1); len(conns) == 0 {
+	switch top := p.idle[c.key]; {
+	case top != c:
+		for top.below != c {
+			top = top.below
+		}
+		top.below = c.below
+	case c.below == nil:
 		delete(p.idle, c.key)
-	} else {
-		p.idle[c.key] = conns
+	default:
+		p.idle[c.key] = c.below
 	}
+	c.below = nil
 }
 
 // close closes every idle connection, and every connection that is put later.
@@ -225,7 +243,7 @@ func (p *pool) closeIdle() bool {
 	var conns []*conn
 	for _, l := range []*idleConns{&p.fresh, &p.kept} {
 		for l.weight > 0 {
-			c := l.first()
+			c := l.oldest
 			p.removeLocked(c)
 			conns = append(conns, c)
 		}

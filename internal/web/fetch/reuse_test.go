@@ -38,8 +38,7 @@ func TestConnectionsAreReused(t *testing.T) {
 		requests.Load())
 	c.pool.mu.Lock()
 	defer c.pool.mu.Unlock()
-	for e := c.pool.fresh.conns.Front(); e != nil; e = e.Next() {
-		cn := e.Value.(*conn)
+	for cn := c.pool.fresh.oldest; cn != nil; cn = cn.newer {
 		assert.True(t, cn.br == nil && cn.head.pace == nil, "an idle connection holds the buffer of its last request")
 	}
 }
@@ -121,7 +120,7 @@ func TestClosedIdleConnectionIsReplaced(t *testing.T) {
 		must.Get(get(t, c, s))(t)
 		<-closed
 		for _, idle := range c.pool.idle {
-			for idle[0].silent() {
+			for idle.silent() {
 				time.Sleep(time.Millisecond)
 			}
 		}
@@ -234,8 +233,8 @@ func TestWeights(t *testing.T) {
 			left[evicted] = true
 		}
 		taken := 0
-		for _, conns := range p.idle {
-			for _, c := range conns {
+		for _, c := range p.idle {
+			for ; c != nil; c = c.below {
 				if taken += map[string]int{"http": 1, "https": 2}[c.key.scheme]; left[c] {
 					t.Fatal("a connection that had to leave is idle")
 				}
@@ -248,9 +247,9 @@ func TestWeights(t *testing.T) {
 		}
 	}
 	assert.AtLeast(t, p.fresh.weight+p.kept.weight, most-2, "places are taken of", most)
-	for _, conns := range p.idle {
-		for _, c := range slices.Clone(conns) {
-			p.removeLocked(c)
+	for _, l := range []*idleConns{&p.fresh, &p.kept} {
+		for l.oldest != nil {
+			p.removeLocked(l.oldest)
 		}
 	}
 	assert.True(t, p.len() == 0 && p.fresh.weight == 0 && p.kept.weight == 0,
