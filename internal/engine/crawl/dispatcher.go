@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -212,8 +213,12 @@ func (d *dispatcher) finish() error {
 	return d.failed
 }
 
-// takeResults takes a result, and others that are there too.
+// takeResults takes a result, and others that are there too: with many requests in flight those of workers that are
+// ready to run, so that one turn of the loop, one write to the ledger and one to the log serve a group of them.
 func (d *dispatcher) takeResults(e workerEvent) {
+	if d.flights.busy > maxGroup/2 {
+		runtime.Gosched()
+	}
 	e.apply(d)
 	for range min(len(d.results), maxGroup) {
 		(<-d.results).apply(d)
