@@ -108,6 +108,7 @@ type hostWork struct {
 
 	row      hostRow
 	index    []tailRef
+	lastSeen seenBlock // of the host at hand
 	items    []seenItem
 	hits     []uint32
 	copies   map[uint32]bool // pages of the host at hand whose links are refused
@@ -278,6 +279,7 @@ func (w *writer) applyHost(b *Batch, items []work) error {
 	w.payloads = append(w.payloads[:0], r.payloads...)
 	w.bodies = w.bodies[:0]
 	w.index = w.index[:0]
+	w.lastSeen = seenBlock{}
 	w.putDue, w.recrawls = 0, 0
 	clear(w.copies)
 	if err := w.applyItems(r, b, items); err != nil {

@@ -221,8 +221,7 @@ func (w *hostWork) spilled(r *hostRow, origin uint8, text, full string, fingerpr
 		return different, 0, nil
 	}
 	best := different
-	_, block, _, _ := seenBlock(w.seenCursor, r.id, fingerprint, w.key)
-	w.hits = seenOrdinals(block, fingerprint, w.hits[:0])
+	w.hits = seenOrdinals(w.seenBlock(r.id, fingerprint).items, fingerprint, w.hits[:0])
 	for _, ordinal := range w.hits {
 		if ordinal < r.first {
 			continue

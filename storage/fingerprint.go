@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
+	"math"
 	"slices"
 
 	"github.com/amble-crawler/amble/internal/web/weburl"
@@ -52,28 +53,41 @@ type seenItem struct {
 	ordinal     uint32
 }
 
-// seenBlock finds the block that covers a fingerprint. If more is set, next is the name of the block behind it.
-func seenBlock(
-	c *cursor, host HostID, fingerprint uint64, keyBuf []byte,
-) (key, val []byte, next uint64, more bool) {
-	var k []byte
-	if fingerprint == 1<<64-1 {
-		k, _ = c.Seek(appendHostKey(keyBuf[:0], host+1))
-	} else {
-		k, _ = c.Seek(appendSeenKey(keyBuf[:0], host, fingerprint+1))
+// seenBlock is the part of a host's URLs in the seen bucket whose fingerprints are from first to before next.
+type seenBlock struct {
+	items       []byte
+	first, next uint64
+	last        bool // there is no next
+}
+
+// covers reports whether a fingerprint would be in the block. That of the zero value covers none.
+func (s *seenBlock) covers(fingerprint uint64) bool {
+	return s.first <= fingerprint && (s.last || fingerprint < s.next)
+}
+
+// readSeen reads the block of a host that covers a fingerprint. A host without any has an empty one that covers all.
+func readSeen(c *cursor, host HostID, fingerprint uint64, keyBuf []byte) (s seenBlock) {
+	behind := appendHostKey(keyBuf[:0], host+1)
+	if fingerprint < math.MaxUint64 {
+		behind = appendSeenKey(keyBuf[:0], host, fingerprint+1)
 	}
-	if k != nil && hostOfKey(k) == host {
-		next, more = binary.BigEndian.Uint64(k[4:]), true
+	key, items, next := c.Before(behind)
+	if s.last = next == nil || hostOfKey(next) != host; !s.last {
+		s.next = binary.BigEndian.Uint64(next[4:])
 	}
-	if k == nil {
-		key, val = c.Last()
-	} else {
-		key, val = c.Prev()
+	if key != nil && hostOfKey(key) == host {
+		s.items, s.first = items, binary.BigEndian.Uint64(key[4:])
 	}
-	if key == nil || hostOfKey(key) != host {
-		return nil, nil, next, more
+	return s
+}
+
+// seenBlock returns the block of the host at hand that covers a fingerprint. That which was read last is kept: the
+// URLs of a host that a commit looks up are often in the same one.
+func (w *hostWork) seenBlock(host HostID, fingerprint uint64) *seenBlock {
+	if !w.lastSeen.covers(fingerprint) {
+		w.lastSeen = readSeen(w.seenCursor, host, fingerprint, w.key)
 	}
-	return key, val, next, more
+	return &w.lastSeen
 }
 
 // seenOrdinals appends the ordinals that a block holds for a fingerprint.
@@ -98,18 +112,14 @@ func seenOrdinals(block []byte, fingerprint uint64, to []uint32) []uint32 {
 func (w *hostWork) addSeen(host HostID, items []seenItem) error {
 	sortSeen(items)
 	for len(items) > 0 {
-		key, block, next, more := seenBlock(w.seenCursor, host, items[0].fingerprint, w.key)
-		first := uint64(0)
-		if key != nil {
-			first = binary.BigEndian.Uint64(key[4:])
-		}
+		block := w.seenBlock(host, items[0].fingerprint)
 		n := len(items)
-		if more {
-			n, _ = slices.BinarySearchFunc(items, next, func(i seenItem, f uint64) int {
+		if !block.last {
+			n, _ = slices.BinarySearchFunc(items, block.next, func(i seenItem, f uint64) int {
 				return cmp.Compare(i.fingerprint, f)
 			})
 		}
-		if err := w.putSeen(host, first, mergeSeen(w.merge[:0], block, items[:n])); err != nil {
+		if err := w.putSeen(host, block.first, mergeSeen(w.merge[:0], block.items, items[:n])); err != nil {
 			return err
 		}
 		items = items[n:]
@@ -138,7 +148,7 @@ func mergeSeen(to, block []byte, items []seenItem) []byte {
 
 // putSeen writes merged items.
 func (w *hostWork) putSeen(host HostID, first uint64, merged []byte) error {
-	w.merge = merged
+	w.merge, w.lastSeen = merged, seenBlock{}
 	return eachSeenBlock(first, merged, func(first uint64, block []byte) error {
 		return w.seen.Put(appendSeenKey(w.key[:0], host, first), block)
 	})

@@ -112,8 +112,8 @@ func (rd *reader) find(u weburl.URL, full string, fingerprint uint64) (uint32, e
 		return 0, ErrNotFound
 	}
 	text := u.RequestURI()
-	_, block, _, _ := seenBlock(rd.tx.Bucket(bucketSeen).Cursor(), rd.row.id, fingerprint, nil)
-	candidates := seenOrdinals(block, fingerprint, nil)
+	block := readSeen(rd.tx.Bucket(bucketSeen).Cursor(), rd.row.id, fingerprint, nil)
+	candidates := seenOrdinals(block.items, fingerprint, nil)
 	tail := wire.NewDecoder(rd.row.tail)
 	for ordinal := rd.row.spilled; tail.Len() > 0; ordinal++ {
 		if sameURL(tail.Rest(), origin, text) {

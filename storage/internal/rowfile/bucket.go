@@ -137,6 +137,16 @@ func (c *Cursor) Prev() (k, v []byte) { return c.of.row(c.bolt.Prev()) }
 // Seek moves to a key, or else to the next one.
 func (c *Cursor) Seek(key []byte) (k, v []byte) { return c.of.row(c.bolt.Seek(key)) }
 
+// Before moves to the last row before a key. next is the key of the row behind it, which may be damaged; nil: none.
+func (c *Cursor) Before(key []byte) (k, v, next []byte) {
+	if next, _ = c.bolt.Seek(key); next == nil {
+		k, v = c.Last()
+	} else {
+		k, v = c.Prev()
+	}
+	return k, v, next
+}
+
 // Get returns the value of a key, nil if there is none. Bucket.get makes a cursor for every call.
 func (c *Cursor) Get(key []byte) []byte {
 	v, _ := c.Find(key)
