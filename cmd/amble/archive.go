@@ -45,5 +45,5 @@ func archiveModule() module {
 }
 
 func archiveProgram(settings *access.Settings) command.Program {
-	return command.Program{Load: settings.Load, Version: programVersion(), Now: time.Now}
+	return command.Program{Load: settings.Load, CrawlOf: settings.CrawlOf, Version: programVersion(), Now: time.Now}
 }

@@ -37,6 +37,11 @@ func newURLsCommand(settings *Program) *cobra.Command {
 of it, and what its robots.txt says about it now. A running crawl answers over its API; otherwise the database
 is opened read-only.
 
+Of a page of a crawl with archive.requisites it also says how complete it is: how many requisites, the style
+sheets, scripts, images and fonts, it is made of, how many of them are stored and how many wait, and each
+missing one with its reason. Besides those below, reasons are budget (archive.requisites_per_page) and not taken
+(limits.host_urls, or a trap). docs/ARCHIVE.md describes them.
+
 If the limit ends the list, the position to continue from is printed last, and on standard error beside JSON
 lines and CSV. docs/OUTPUT.md describes the fields of a line.
 

@@ -16,18 +16,25 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/marks"
 	"github.com/amble-crawler/amble/internal/rules/recrawl"
 	"github.com/amble-crawler/amble/internal/rules/seeds"
+	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
 )
 
 // RecrawlPlan is the recrawl plan of the fetched pages.
 type RecrawlPlan struct {
-	Pages int `json:"pages"` // pages in the plan
+	// Once says that no page is recrawled: crawl.exit_when_done is true, or recrawl.policy is never. Then only
+	// requisites are counted.
+	Once  bool `json:"once,omitempty"`
+	Pages int  `json:"pages"` // pages in the plan
 	// of these, the pages with the policies fixed, nutch and stormcrawler
 	Plain int `json:"plain"`
-	// Requisites are those of Pages that are no pages, but what pages are made of. Each is a request of its own: those
-	// of the host that has most take so long, at its delay.
+	// Requisites are the fetched URLs that are no pages, but what pages are made of. Each is a request of its own:
+	// those of one host take at most so long, at the delay in force.
 	Requisites     int     `json:"requisites,omitempty"`
 	RequisitesTake float64 `json:"requisites_take_seconds,omitempty"`
+	// RequisitesWaiting are those that wait to be fetched.
+	RequisitesWaiting int     `json:"requisites_waiting,omitempty"`
+	RequisitesFinish  float64 `json:"requisites_finish_seconds,omitempty"`
 
 	Hosts   int     `json:"hosts"`          // hosts in the plan
 	Overdue int     `json:"overdue_hosts"`  // hosts with an overdue recrawl
@@ -105,27 +112,24 @@ type forecaster struct {
 
 // Of forecasts the recrawls of a crawl, with at most so many of its largest hosts. It inspects at most 65,536 hosts,
 // evenly spread over all, and a sample of the pages of those it lists; the rest comes from sums that the crawl keeps.
-// So its time and memory are bounded for any number of hosts and pages. It returns inspect.ErrQuery if the settings
-// recrawl no page.
+// So its time and memory are bounded for any number of hosts and pages.
 func Of(ctx context.Context, v View, hosts int) (RecrawlPlan, error) {
 	store, _ := v.Records()
 	return (&forecaster{store, v.Options(), maxInspected}).recrawlPlan(ctx, hosts)
 }
 
 func (fc *forecaster) recrawlPlan(ctx context.Context, hosts int) (RecrawlPlan, error) {
-	if fc.o.Recrawl == nil {
-		return RecrawlPlan{}, fmt.Errorf("%w: no page is recrawled, because crawl.exit_when_done is true or "+
-			"recrawl.policy is never", inspect.ErrQuery)
+	r := RecrawlPlan{Once: fc.o.Recrawl == nil, At: fc.o.Now(),
+		Budgets: []BudgetForecast{}, Largest: []HostRecrawls{}, Next: []Recrawl{}}
+	if r.Once {
+		return r, fc.someHosts(ctx, &r, func(h *storage.Host) error { return fc.addRequisites(&r, h) })
 	}
 	plan, err := fc.plan()
 	if err != nil {
 		return RecrawlPlan{}, err
 	}
 	indexed, plain := plan.Planned()
-	r := RecrawlPlan{
-		Pages: indexed + plain, Plain: plain, Budget: fc.o.Recrawl.Budget, At: fc.o.Now(), Yield: plan.Yield(),
-		Budgets: []BudgetForecast{}, Largest: []HostRecrawls{}, Next: []Recrawl{},
-	}
+	r.Pages, r.Plain, r.Budget, r.Yield = indexed+plain, plain, fc.o.Recrawl.Budget, plan.Yield()
 	now := plan.Forecast(plan.Budget())
 	r.Visits, r.Freshness = now.Visits, known(now.Freshness)
 	if r.Budget > 0 {
@@ -184,9 +188,8 @@ func (fc *forecaster) recrawlHosts(ctx context.Context, r *RecrawlPlan, most int
 	}
 	err = fc.someHosts(ctx, r, func(h *storage.Host) error {
 		b := h.Backlog()
-		if n := h.Requisites[storage.Fetched]; n > 0 && fc.o.Politeness != nil {
-			r.Requisites += int(n)
-			r.RequisitesTake = max(r.RequisitesTake, float64(n)*fc.o.Politeness(h.Name).Delay.Seconds())
+		if err := fc.addRequisites(r, h); err != nil {
+			return err
 		}
 		if h.Of(storage.Fetched) > b.Recrawls {
 			r.Unplanned++
@@ -201,15 +204,27 @@ func (fc *forecaster) recrawlHosts(ctx context.Context, r *RecrawlPlan, most int
 		largest, soonest = keepFirst(largest, *h, most, byPages), keepFirst(soonest, *h, nextRecrawls, byTime)
 		return nil
 	})
-	if r.Inspected < r.Known {
-		for _, count := range []*int{&r.Unplanned, &r.Hosts, &r.Overdue, &r.Requisites} {
-			*count = int(math.Round(float64(*count) * float64(r.Known) / float64(r.Inspected)))
-		}
-	}
 	return largest, soonest, err
 }
 
-// someHosts calls f for all hosts, or for evenly spread stretches of them.
+// addRequisites counts the requisites of a host.
+func (fc *forecaster) addRequisites(r *RecrawlPlan, h *storage.Host) error {
+	fetched, waiting := int(h.Requisites[storage.Fetched]), int(h.Waiting())
+	if fetched+waiting == 0 {
+		return nil
+	}
+	state, err := politeness.DecodeState(h.Politeness)
+	if err != nil {
+		return fmt.Errorf("host %s: %w", h.Name, err)
+	}
+	delay := politeness.NewHost(fc.o.Politeness(h.Name), state, r.At).Delay(r.At).Seconds()
+	r.Requisites, r.RequisitesTake = r.Requisites+fetched, max(r.RequisitesTake, float64(fetched)*delay)
+	r.RequisitesWaiting += waiting
+	r.RequisitesFinish = max(r.RequisitesFinish, float64(waiting)*delay)
+	return nil
+}
+
+// someHosts calls f for all hosts, or for evenly spread stretches of them; it extrapolates their counts.
 func (fc *forecaster) someHosts(ctx context.Context, r *RecrawlPlan, f func(*storage.Host) error) error {
 	inspect := func(h *storage.Host) error {
 		r.Inspected++
@@ -230,6 +245,11 @@ func (fc *forecaster) someHosts(ctx context.Context, r *RecrawlPlan, f func(*sto
 		}
 	}
 	r.Known = max(r.Known, r.Inspected) // the crawl goes on
+	for _, count := range []*int{&r.Unplanned, &r.Hosts, &r.Overdue, &r.Requisites, &r.RequisitesWaiting} {
+		if r.Inspected < r.Known {
+			*count = int(math.Round(float64(*count) * float64(r.Known) / float64(r.Inspected)))
+		}
+	}
 	return nil
 }
 

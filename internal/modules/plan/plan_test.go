@@ -93,10 +93,12 @@ func TestRecrawlPlan(t *testing.T) {
 		Outcome: storage.Outcome{State: storage.Fetched, At: now}}}})
 
 	options := testOptions()
-	assert.Fails(Of(t.Context(), inspect.New(s, options), 10))(t, inspect.ErrQuery, "without recrawls")
-	options.Recrawl = &o
 	r := must.Get(Of(t.Context(), inspect.New(s, options), 10))(t)
-	assert.True(t, r.Pages == 61 && r.Hosts == 2 && r.Unplanned == 1 && r.Plain == 0 && r.Budget == 50, "%+v", r)
+	assert.True(t, r.Once && r.Pages == 0 && r.Unplanned == 0, "without recrawls: %+v", r)
+	options.Recrawl = &o
+	r = must.Get(Of(t.Context(), inspect.New(s, options), 10))(t)
+	assert.True(t, !r.Once && r.Pages == 61 &&
+		r.Hosts == 2 && r.Unplanned == 1 && r.Plain == 0 && r.Budget == 50, "%+v", r)
 	assert.AtMost(t, math.Abs(r.Visits-50), 1, "the plan has", r.Visits, "visits a day, the budget is 50")
 	last := 0.0
 	for _, f := range r.Budgets {
@@ -112,6 +114,32 @@ func TestRecrawlPlan(t *testing.T) {
 	assert.True(t, len(r.Next) == 20 && r.Next[0].Due.Sub(want.soonest).Abs() <= time.Second &&
 		!r.Next[0].Due.After(r.Next[19].Due) && r.Next[0].Changes != nil, "next: %+v, want the first at %v", r.Next,
 		want.soonest)
+}
+
+// TestRequisites: what pages are made of is counted for a crawl that recrawls nothing too, at the delays in force.
+func TestRequisites(t *testing.T) {
+	s := testkit.OpenStore(t)
+	urls := found(t, s, "http://slow.test/1", "http://slow.test/2", "http://slow.test/3", "http://slow.test/page",
+		"http://fast.test/1", "http://fast.test/2")
+	for i := range urls {
+		if i != 3 {
+			urls[i].Priority = storage.PriorityRequisite
+		}
+	}
+	commit(t, s, storage.Batch{Found: urls})
+	slow := must.Get(politeness.State{Demands: politeness.Demands{Delay: time.Minute}}.AppendBinary(nil))(t)
+	commit(t, s, storage.Batch{Hosts: []storage.HostUpdate{{Host: 1, Politeness: slow}}, Done: []storage.Done{
+		{Host: 1, Priority: storage.PriorityRequisite, Outcome: storage.Outcome{State: storage.Fetched, At: now}},
+		{Host: 2, Priority: storage.PriorityRequisite, Outcome: storage.Outcome{State: storage.Fetched, At: now}},
+	}})
+	r := must.Get(Of(t.Context(), inspect.New(s, testOptions()), 10))(t)
+	assert.True(t, r.Once && r.Requisites == 2 && r.RequisitesTake == 60 && r.RequisitesWaiting == 3 &&
+		r.RequisitesFinish == 120, "%+v", r)
+	both := planOfAll{RecrawlPlan: r}
+	more := RecrawlPlan{Once: true, RequisitesWaiting: 5, RequisitesFinish: 5}
+	both.Add(&planOfAll{RecrawlPlan: more})
+	assert.True(t, both.Once && both.Requisites == 2 && both.RequisitesWaiting == 8 && both.RequisitesFinish == 120,
+		"of two shards: %+v", both)
 }
 
 // TestRecrawlPlanOfManyHosts: of more hosts than the limit, an even sample is inspected.

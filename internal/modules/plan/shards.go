@@ -41,6 +41,9 @@ func addPlan(to, more *RecrawlPlan) {
 	to.Pages, to.Plain, to.Hosts, to.Overdue = to.Pages+more.Pages, to.Plain+more.Plain, to.Hosts+more.Hosts,
 		to.Overdue+more.Overdue
 	to.Budget, to.Visits = more.Budget, to.Visits+more.Visits
+	to.Once = to.Once || more.Once
+	to.RequisitesWaiting += more.RequisitesWaiting
+	to.RequisitesFinish = max(to.RequisitesFinish, more.RequisitesFinish)
 	to.Requisites, to.RequisitesTake = to.Requisites+more.Requisites, max(to.RequisitesTake, more.RequisitesTake)
 	to.Unplanned, to.Known, to.Inspected = to.Unplanned+more.Unplanned, to.Known+more.Known, to.Inspected+more.Inspected
 	to.Largest = append(to.Largest, more.Largest...)

@@ -44,8 +44,9 @@ func New(load func() (*access.Crawl, error), now func() time.Time, parts report.
 		Long: `Say what the crawl in data_dir came to, over all of its runs: what became of the seeds, the statuses,
 types and bytes of the responses, broken links and redirects with the pages that link to them, what was left out of
 which hosts and why, how many links the scope, the depth and the traps kept out, and what the request log proves of
-politeness. A running crawl answers over its API, a cluster for all of its nodes; otherwise the database is opened
-read-only.
+politeness. Of a crawl with archive.requisites it says how many pages are complete: have all requisites stored, the
+style sheets, scripts, images and fonts that they are made of; why the others are missing, and which pages miss most. A
+running crawl answers over its API, a cluster for all of its nodes; otherwise the database is opened read-only.
 
 The pages that link to a URL are in the output if output.format has links. Without it, the first page that had the
 link is known. The text for a terminal shows the beginning of each list; --html, --json and --csv have --limit rows.

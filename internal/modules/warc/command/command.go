@@ -18,6 +18,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/console"
+	"github.com/amble-crawler/amble/internal/console/access"
 	"github.com/amble-crawler/amble/internal/modules/warc"
 	"github.com/amble-crawler/amble/internal/modules/warc/completeness"
 	"github.com/amble-crawler/amble/internal/modules/warc/warcfiles"
@@ -28,6 +29,7 @@ import (
 // Program is what the commands need of the program.
 type Program struct {
 	Load    func() (*config.Config, error) // the settings
+	CrawlOf func(*config.Config) *access.Crawl
 	Version string
 	Now     func() time.Time
 }
@@ -293,15 +295,23 @@ checksums and digests, the links between records, the originals of responses tha
 the index. In the other files it checks that each line is a JSON object. A crawl may be running: the last
 record of an open file may be incomplete.
 
-Of pages that name what they are made of (archive.requisites) it also says how many the archive has whole. What is
-missing is no problem of the files: amble urls URL says why.
+Of pages that name what they are made of (archive.requisites) it also says how many the archive has whole, and how
+many requisites are missing for which reason: robots, wall, opt_out, usage, status 404, another failure, scope, budget
+(archive.requisites_per_page), not taken (limits.host_urls, or a trap), not stored. What is missing is no problem of
+the files. The reasons are in the database of the crawl in data_dir: a running crawl answers over its API, otherwise
+the database is opened read-only. Without it the files alone say no more than: not stored, or a status. amble urls URL
+lists what one page lacks.
 
 Exit code 0: nothing is wrong. 1: there are problems, or there is no output. 2: wrong usage or settings.`,
 		Example: `  amble archive verify
   amble archive verify --set output.dir=/srv/crawl/output`,
 		Args: console.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
-			c, dir, err := p.Open()
+			settings, err := p.Load()
+			if err != nil {
+				return err
+			}
+			c, dir, err := p.open(settings)
 			if err != nil {
 				return err
 			}
@@ -324,19 +334,23 @@ Exit code 0: nothing is wrong. 1: there are problems, or there is no output. 2: 
 			if err != nil {
 				return err
 			}
-			return printRequisites(command.Context(), out, c)
+			return printRequisites(command.Context(), out, c, p.CrawlOf(settings))
 		},
 	}
 }
 
-// printRequisites says how many pages have all that they are made of, if pages say what that is.
-func printRequisites(ctx context.Context, out io.Writer, c *warcfiles.Collection) error {
-	s, err := completeness.Check(ctx, c)
+// printRequisites says how many pages have all that they are made of, if pages say what that is, and why the rest is
+// missing.
+func printRequisites(ctx context.Context, out io.Writer, c *warcfiles.Collection, crawl *access.Crawl) error {
+	s, noCrawl, err := completeness.Check(ctx, c, crawl)
 	if err != nil {
 		return console.Exit(console.ExitProblem, err)
 	}
 	if s.Naming > 0 {
 		_, err = fmt.Fprintln(out, s.Text())
+	}
+	if noCrawl != nil && len(s.Missing) > 0 && err == nil {
+		_, err = fmt.Fprintf(out, "No database was asked for the reasons: %s\n", console.Printable(noCrawl.Error()))
 	}
 	return err
 }

@@ -63,7 +63,11 @@ func Register(s *server.Server, api huma.API) {
 	})
 	hidden(s, api, pathStates, "requisites-states",
 		func(ctx context.Context, l Local, q *docQuestion) (*stateAnswer, error) {
-			states, err := l.States(ctx, q.URLs)
+			source := stater(l)
+			if _, division := s.Of(ctx); division != nil { // for amble archive verify
+				source = &cluster{d: division}
+			}
+			states, err := source.States(ctx, q.URLs)
 			return &stateAnswer{states}, err
 		})
 	hidden(s, api, pathNamed, "requisites-named", func(ctx context.Context, l Local, q *docQuestion) (*Docs, error) {

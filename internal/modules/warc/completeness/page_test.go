@@ -253,6 +253,13 @@ func TestCluster(t *testing.T) {
 	if _, err := (&cluster{d: n}).States(context.Background(), many); err != nil || n.asked != 3 {
 		t.Errorf("%d questions for %d URLs: %v", n.asked, len(many), err)
 	}
+	many, n.asked = many[:maxURLs], 0
+	for i := range many {
+		many[i] += strings.Repeat("&", maxURLBytes/1000) // six bytes each in JSON
+	}
+	if _, err := (&cluster{d: n}).States(context.Background(), many); err != nil || n.asked != 3 {
+		t.Errorf("%d questions for %d long URLs: %v", n.asked, len(many), err)
+	}
 }
 
 // silent is an API that has no answer, or an answer.

@@ -8,11 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/http"
 	"path/filepath"
 
 	"github.com/amble-crawler/amble/internal/engine/inspect"
-	"github.com/amble-crawler/amble/internal/modules/warc"
 	"github.com/amble-crawler/amble/internal/modules/warc/warcfiles"
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/rules/seeds"
@@ -122,8 +122,30 @@ type cluster struct {
 // reasonNoAnswer is the reason of a URL whose shard does not answer.
 const reasonNoAnswer = "no answer"
 
-// maxURLs bounds a question to a shard.
-const maxURLs = 2000
+// Bounds of a question about states.
+const (
+	maxURLs     = 2000
+	maxURLBytes = 1 << 20
+)
+
+// inParts asks about URLs, some at a time.
+func inParts(urls []string, ask func(*docQuestion) (*stateAnswer, error)) (map[string]RequisiteState, error) {
+	states := make(map[string]RequisiteState, len(urls))
+	for len(urls) > 0 {
+		n, size := 1, len(urls[0])
+		for n < min(len(urls), maxURLs) && size+len(urls[n]) <= maxURLBytes {
+			size += len(urls[n])
+			n++
+		}
+		part, err := ask(&docQuestion{URLs: urls[:n]})
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(states, part.States)
+		urls = urls[n:]
+	}
+	return states, nil
+}
 
 // States implements Source.
 func (c *cluster) States(ctx context.Context, urls []string) (map[string]RequisiteState, error) {
@@ -135,21 +157,13 @@ func (c *cluster) States(ctx context.Context, urls []string) (map[string]Requisi
 		}
 	}
 	ask := func(ctx context.Context, shard int) (map[string]RequisiteState, error) {
-		states := make(map[string]RequisiteState)
-		for list := byShard[shard]; len(list) > 0; list = list[min(len(list), maxURLs):] {
-			r, err := post(pathStates, docQuestion{URLs: list[:min(len(list), maxURLs)]})
+		return inParts(byShard[shard], func(q *docQuestion) (*stateAnswer, error) {
+			r, err := post(pathStates, q)
 			if err != nil {
 				return nil, err
 			}
-			part, err := server.DecodeObject[stateAnswer](server.AskShard(ctx, c.d, shard, r))
-			if err != nil {
-				return nil, err
-			}
-			for u, s := range part.States {
-				states[u] = s
-			}
-		}
-		return states, nil
+			return server.DecodeObject[stateAnswer](server.AskShard(ctx, c.d, shard, r))
+		})
 	}
 	parts, failed, err := server.Gather(ctx, server.SortedKeys(byShard), ask)
 	if err != nil {
@@ -162,9 +176,7 @@ func (c *cluster) States(ctx context.Context, urls []string) (map[string]Requisi
 		}
 	}
 	for _, part := range parts {
-		for u, s := range part {
-			all[u] = s
-		}
+		maps.Copy(all, part)
 	}
 	c.lacking = c.lacking.And(server.MissingShards(failed))
 	return all, nil
@@ -210,49 +222,4 @@ func post(path string, body any) (*server.Request, error) {
 	r := server.Read(path, nil)
 	r.Method, r.Kind, r.Body = http.MethodPost, "application/json", encoded
 	return r, err
-}
-
-// stored is the source that knows no more than what an archive has.
-type stored struct{ c *warcfiles.Collection }
-
-// States implements Source.
-func (s stored) States(ctx context.Context, urls []string) (map[string]RequisiteState, error) {
-	states := make(map[string]RequisiteState, len(urls))
-	for _, u := range urls {
-		states[u] = RequisiteState{Reason: ReasonNotStored}
-	}
-	err := s.c.Captures(ctx, "", func(e *warc.Entry) error {
-		before, wanted := states[e.URL]
-		if !wanted || e.Time.Before(before.At) {
-			return nil
-		}
-		now := RequisiteState{State: storage.Fetched.String(), At: e.Time}
-		switch {
-		case e.Status/100 == 3 && e.Status != http.StatusNotModified:
-			now.State = storage.Redirected.String()
-		case e.Status >= http.StatusBadRequest:
-			now.State, now.Reason = storage.Failed.String(), fmt.Sprintf("status %d", e.Status)
-		}
-		states[e.URL] = now
-		return nil
-	})
-	return states, err
-}
-
-// Find implements Source.
-func (s stored) Find(ctx context.Context, d *Docs, wanted []WantedDoc) error {
-	return d.Find(ctx, s.c, wanted)
-}
-
-// Check counts how much of what the pages of an archive are made of the archive itself has.
-func Check(ctx context.Context, c *warcfiles.Collection) (s Sum, err error) {
-	d := new(Docs)
-	if err := d.Scan(ctx, c); err != nil {
-		return s, err
-	}
-	states, err := d.Resolve(ctx, stored{c}, false)
-	if err != nil {
-		return s, err
-	}
-	return d.Sum(states, maxPages), nil
 }
