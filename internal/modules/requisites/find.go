@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// maxReferences bounds the references of a document that are resolved.
+	// maxReferences bounds the different references of a document that are resolved.
 	maxReferences = 20_000
 	// maxManifest is how many bytes of a manifest are read.
 	maxManifest = 1 << 20
@@ -22,7 +22,7 @@ const (
 // Find returns what a document is made of, each URL once and at most so many, and how many are left out. Those that
 // lead to more come first, then the others in the order of the document. base is the URL that it was fetched from.
 func Find(text []byte, contentType string, base weburl.URL, most int) (all []extract.Requisite, left int) {
-	f := finder{self: base, base: base, most: most, seen: make(map[weburl.URL]bool)}
+	f := finder{self: base, base: base, most: most, seen: make(map[weburl.URL]bool), texts: make(map[reference]bool)}
 	switch kindOf(text, contentType, base) {
 	case page:
 		text, f.charset = extract.Text(text, contentType)
@@ -70,24 +70,38 @@ type finder struct {
 	self, base      weburl.URL
 	charset         extract.Charset // of queries in the page; style sheets and manifests have them in UTF-8
 	most            int
-	references      int
 	framed          bool // in a frame whose text the page has
-	left            int  // beyond most, of a kind
+	left            int  // beyond most, of a kind, or beyond maxReferences
 	seen            map[weburl.URL]bool
+	texts           map[reference]bool // of references, from the base in force
+	references      int                // different ones that were resolved
 	leading, others []extract.Requisite
 }
 
+// reference is one as it stands.
+type reference struct {
+	text    string
+	charset extract.Charset
+}
+
 // add takes a reference.
-func (f *finder) add(reference string, leads bool) {
-	reference = strings.Trim(reference, " \t\n\f\r")
+func (f *finder) add(text string, leads bool) {
+	text = strings.Trim(text, " \t\n\f\r")
 	into := &f.others
 	if leads {
 		into = &f.leading
 	}
-	if f.references++; reference == "" || reference[0] == '#' || f.references > maxReferences {
+	r := reference{text, f.charset}
+	if text == "" || text[0] == '#' || f.texts[r] {
 		return
 	}
-	u, err := f.base.Resolve(f.charset.Reference(reference))
+	if f.references >= maxReferences {
+		f.left++
+		return
+	}
+	f.references++
+	f.texts[r] = true
+	u, err := f.base.Resolve(f.charset.Reference(text))
 	if err != nil || u == f.self || f.seen[u] {
 		return
 	}

@@ -30,6 +30,34 @@ func found(t testing.TB, text, contentType, from string, most int) (all []string
 	return all
 }
 
+// TestManyReferences: only what refers to something counts for the bound of references, each once, and what is beyond
+// the bound is left out, not forgotten.
+func TestManyReferences(t *testing.T) {
+	const image = `<img src=last.png>`
+	for _, test := range []struct {
+		name, text string
+		found      string
+		left       int
+	}{
+		{"elements", strings.Repeat("<p>text</p>", 2*maxReferences) + image, "/last.png", 0},
+		{"the same one", strings.Repeat("<img src=a.png>", 2*maxReferences) + image, "/a.png", 1},
+		{"the same one, by another base", "<img src=/a.png><base href=/to/>" +
+			strings.Repeat("<img src=../a.png>", 2*maxReferences), "/a.png", 0},
+		{"a word that is another URL by another base", "<img src=a.png><base href=/to/><img src=a.png>", "/a.png", 1},
+	} {
+		list, left := Find([]byte(test.text), "text/html", mustParse(t, "https://site.test/"), 1)
+		must.True(t, len(list) == 1, "%s: %v", test.name, list)
+		got := strings.TrimPrefix(list[0].URL.String(), "https://site.test")
+		assert.True(t, got == test.found && left == test.left, "%s: %s, and %d are left out", test.name, got, left)
+	}
+	var b strings.Builder
+	for i := range maxReferences + 1000 {
+		fmt.Fprintf(&b, "<img src=%d.png>", i)
+	}
+	list, left := Find([]byte(b.String()), "text/html", mustParse(t, "https://site.test/"), 200)
+	assert.True(t, len(list) == 200 && left == maxReferences+800, "%d are found, %d left out", len(list), left)
+}
+
 func TestPage(t *testing.T) {
 	for _, test := range []struct{ name, text, want string }{
 		{"style sheet", `<link rel="StyleSheet" href=a.css>`, "+/dir/a.css"},

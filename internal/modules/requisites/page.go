@@ -9,6 +9,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/amble-crawler/amble/internal/web/extract"
+	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
 // attributes are those of an element that count, by name.
@@ -57,7 +58,7 @@ func (f *finder) page(text []byte) {
 			if inStyle = name == "style"; name == "base" && a["href"] != "" && !hasBase {
 				hasBase = true
 				if u, err := f.base.Resolve(f.charset.Reference(strings.TrimSpace(a["href"]))); err == nil {
-					f.base = u
+					f.setBase(u)
 				}
 				continue
 			}
@@ -68,6 +69,14 @@ func (f *finder) page(text []byte) {
 		default:
 			inStyle = false
 		}
+	}
+}
+
+// setBase sets the base of the references to come.
+func (f *finder) setBase(u weburl.URL) {
+	if u != f.base {
+		f.base = u
+		clear(f.texts)
 	}
 }
 
@@ -100,7 +109,8 @@ func (f *finder) element(name string, a attributes) {
 			base, charset := f.base, f.charset
 			f.framed, f.charset = true, "" // the text of an attribute has no encoding
 			f.page([]byte(text))
-			f.framed, f.base, f.charset = false, base, charset
+			f.framed, f.charset = false, charset
+			f.setBase(base)
 		}
 	}
 	f.add(a["background"], false)
