@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/amble-crawler/amble/internal/console/access"
 	"github.com/amble-crawler/amble/internal/engine/inspect"
@@ -139,7 +140,7 @@ func (e explained) States(ctx context.Context, urls []string) (map[string]Requis
 		switch w := why[u]; {
 		case s.isStored(), w.State == "", w.isStored(), w.leadsOn(): // only the files say whether they have it
 		case s.State != "" && w.State == inspect.StateUnknown:
-		case s.leadsOn() && w.State != s.State:
+		case s.leadsOn() && w.At.Truncate(time.Second).After(s.At): // it has failed since
 		default:
 			states[u] = w
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/amble-crawler/amble/internal/testing/assert"
 	"github.com/amble-crawler/amble/internal/testing/must"
@@ -33,7 +34,10 @@ func TestExplained(t *testing.T) {
 		{"failed", gone, RequisiteState{State: "retrying"}, "retrying", ""},
 		{"failed, and erased", gone, RequisiteState{State: "unknown", Reason: ReasonNotTaken}, "failed", "status 404"},
 		{"leads on", away, RequisiteState{State: "redirected"}, "redirected", ""},
-		{"leads on, and failed since", away, RequisiteState{State: "failed", Reason: "reset"}, "redirected", ""},
+		{"leads on, and failed since", away, RequisiteState{State: "failed", Reason: "reset",
+			At: start().Add(time.Minute)}, "redirected", ""},
+		{"leads on and on", away, RequisiteState{State: "failed", Reason: "redirects",
+			At: start().Add(time.Second)}, "failed", "redirects"},
 		{"leads out", away, RequisiteState{State: "redirected", Reason: "opt_out"}, "redirected", "opt_out"},
 	} {
 		crawl := known{test.url: test.crawl}

@@ -95,15 +95,11 @@ func (d *Docs) page(doc *Doc, states States) PageRequisites {
 			p.Named, p.Missing[ReasonBudget] = p.Named+doc.LeftOut, p.Missing[ReasonBudget]+doc.LeftOut
 		}
 		for _, part := range doc.Parts {
-			if seen[part] {
+			if part = d.target(part, states); seen[part] {
 				continue
 			}
 			seen[part] = true
 			s, inner := states[part], d.doc(part)
-			if s.leadsOn() && inner != nil && inner.Redirects {
-				follow(inner) // the target counts
-				continue
-			}
 			p.Named++
 			switch {
 			case s.isStored():
@@ -125,6 +121,19 @@ func (d *Docs) page(doc *Doc, states States) PageRequisites {
 	p.Complete = p.Named == p.Stored
 	slices.SortFunc(p.Requisite, func(a, b MissingRequisite) int { return cmp.Compare(a.URL, b.URL) })
 	return p
+}
+
+// target returns what counts of a requisite: where its redirects lead, or itself if they lead in a circle.
+func (d *Docs) target(part int32, states States) int32 {
+	last := part
+	for range maxSteps {
+		doc := d.doc(last)
+		if doc == nil || !doc.Redirects || len(doc.Parts) == 0 || !states[last].leadsOn() {
+			return last
+		}
+		last = doc.Parts[0]
+	}
+	return part
 }
 
 // Source is where states and documents are: the crawl of this process, or a cluster.

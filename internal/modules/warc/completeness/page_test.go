@@ -85,6 +85,8 @@ func TestPage(t *testing.T) {
 		{"waiting", known{image: {State: "retrying", Reason: "connect_timeout"}}, nil, 2, 1, ""},
 		{"by a wall, behind a redirect", known{target: {State: "denied", Reason: "wall"}}, nil, 2, 0, "1 wall"},
 		{"a redirect out of the scope", known{moved: {State: "redirected", Reason: "opt_out"}}, nil, 2, 0, "1 opt_out"},
+		{"a redirect in a circle", known{target: {State: "redirected"}},
+			told(target, 13, 302, "", "Location="+moved), 2, 0, "1 redirected"},
 		{"not stored by a preference", known{image: {State: "fetched", Reason: "usage"}}, nil, 2, 0, "1 usage"},
 		{"two reasons", known{image: {State: "denied", Reason: "robots"}, target: {State: "unknown",
 			Reason: ReasonNotTaken}}, nil, 1, 0, "1 not taken, 1 robots"},
