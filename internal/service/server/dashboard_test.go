@@ -138,14 +138,25 @@ func (c *busyCrawl) port(t *testing.T) string {
 	return strconv.Itoa(int(u.Port()))
 }
 
-// TestDashboardOnAPhone: nothing is wider than a small screen, in the dark too, and the keyboard
-// reaches the controls.
+// indentations are those of the values in the rows of the lists, which are cards there.
+const indentations = `[...new Set([...document.querySelectorAll("tbody td")]` +
+	`.filter((td) => td.offsetParent && !td.matches(".text:first-child")).map((td) => {` +
+	`const r = document.createRange(); r.selectNodeContents(td);` +
+	`return Math.round(r.getBoundingClientRect().left - td.getBoundingClientRect().left); }))].join()`
+
+// TestDashboardOnAPhone: nothing is wider than a small screen, in the dark too, all values of a list stand at one
+// indentation, and the keyboard reaches the controls.
 func TestDashboardOnAPhone(t *testing.T) {
 	c := startBusyCrawl(t)
 	b := browser.Open(t)
 	for _, page := range []string{"/", "/#/hosts", "/#/hosts/site-3.test", "/#/urls", "/#/fetches", "/#/optouts"} {
 		b.Show(c.url+page, 360, true, `document.querySelectorAll("main .panel").length > 0`)
 		assert.Equal(t, b.Text(`String(document.documentElement.scrollWidth)`), "360", page, "wide")
+		if page == "/#/hosts" || page == "/#/urls" {
+			b.Wait(`document.querySelectorAll("tbody tr").length > 3`)
+			indented := b.Text(indentations)
+			assert.True(t, !strings.Contains(indented, ","), "values of %s are indented by %s", page, indented)
+		}
 		if page == "/" {
 			b.Wait(`document.querySelectorAll(".uplot").length === 3`)
 			b.Picture("phone", 5*time.Second)
