@@ -161,6 +161,12 @@ func addScriptPages(mux *http.ServeMux) {
 			io.WriteString(w, content)
 		})
 	}
+	mux.HandleFunc("/made/far", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		_, port, _ := strings.Cut(r.Host, ":")
+		fmt.Fprintf(w, "<img src=http://localhost:%s/made/i.png><img src=http://localhost:%s/made/b.png>"+
+			"<img src=http://opted.example/o.png><img src=http://excluded.example/e.png>", port, port)
+	})
 	mux.Handle("/made/moved.png", http.RedirectHandler("there.png", http.StatusFound))
 	mux.HandleFunc("/stated/", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Usage", "train-ai=n, search=y")

@@ -55,7 +55,7 @@ func (c *Crawl) stored(store *storage.Store) (Inspector, error) {
 		Group: frontier.FindGroup(o.Groups), Now: c.Now,
 	}
 	scope := sync.OnceValue(func() inspect.Options { return c.scope(store) }) // there may be many seeds
-	view.Scope = func(u weburl.URL, from seeds.Ref) (bool, string) { return scope().Scope(u, from) }
+	view.Scope = func(u weburl.URL, head *storage.Entry) (bool, string) { return scope().Scope(u, head) }
 	view.Seeds = func() *seeds.Set { return scope().Seeds() }
 	view.OptOut = func(host, address string) string { return scope().OptOut(host, address) }
 	return &storedInspector{inspect.New(store, view), store}, nil
@@ -69,7 +69,7 @@ func (c *Crawl) scope(store *storage.Store) (found inspect.Options) {
 	}
 	if err != nil {
 		found.Seeds = func() *seeds.Set { return nil }
-		found.Scope = func(weburl.URL, seeds.Ref) (bool, string) { return false, "not known: " + err.Error() }
+		found.Scope = func(weburl.URL, *storage.Entry) (bool, string) { return false, "not known: " + err.Error() }
 		found.OptOut = func(string, string) string { return "not known: " + err.Error() }
 	}
 	return found

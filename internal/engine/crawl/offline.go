@@ -286,7 +286,7 @@ func StoredScope(s *storage.Store, o Options, given []Seed, view *inspect.Option
 	if err != nil {
 		return err
 	}
-	view.Scope = func(u weburl.URL, from seeds.Ref) (bool, string) { return isInScope(initial.scope, u, from) }
+	view.Scope = func(u weburl.URL, head *storage.Entry) (bool, string) { return isInScope(initial.scope, u, head) }
 	view.Seeds = initial.scope.Seeds
 	view.OptOut = func(host, address string) string { return optouts.OfHost(initial.scope, host, address) }
 	return nil

@@ -9,8 +9,8 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/optouts"
 	"github.com/amble-crawler/amble/internal/engine/marks"
 	"github.com/amble-crawler/amble/internal/rules/optout"
-	"github.com/amble-crawler/amble/internal/rules/seeds"
 	"github.com/amble-crawler/amble/internal/web/weburl"
+	"github.com/amble-crawler/amble/storage"
 )
 
 // Opt-outs come from the settings (Live.OptOuts) and from commands, which the database keeps. Those in
@@ -129,9 +129,9 @@ func (v *views) OptOuts() ([]OptOut, error) {
 }
 
 // scopeReason says why a URL is in scope or not, with the opt-out that covers it.
-func scopeReason(scope *frontier.Scope, u weburl.URL, from seeds.Ref) string {
+func scopeReason(scope *frontier.Scope, u weburl.URL, head *storage.Entry) string {
 	if e, is := scope.OptOut(u); is {
 		return frontier.OptedOut.String() + ": " + e.String()
 	}
-	return scope.Check(u, from).String()
+	return scope.CheckHead(u, head).String()
 }

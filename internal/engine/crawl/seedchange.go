@@ -8,7 +8,6 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/lists"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/seedbook"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/work"
-	"github.com/amble-crawler/amble/internal/rules/seeds"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -73,7 +72,7 @@ func (e *Engine) queueSeeds(ctx context.Context, add []Seed) error {
 		f, ok := e.o.foundSeed(e.store, scope, s)
 		if !ok {
 			e.log.Warn("seed left out", "seed", s.URL.String(), "source", s.Source,
-				"reason", scopeReason(scope, s.URL, seeds.Ref{}))
+				"reason", scopeReason(scope, s.URL, new(storage.Entry)))
 			continue
 		}
 		if err := order.Take(&lists.Item{Found: f}); err != nil {

@@ -57,13 +57,13 @@ func newInitialScope(s scopeStore, o *Options, given []Seed, shared ...storage.S
 	return &initialScope{b, scope}, nil
 }
 
-// isInScope reports whether a URL that was reached by a seed is in scope, and why. A nil scope is that of a crawl that
+// isInScope reports whether a URL is in scope, and why. A nil scope is that of a crawl that
 // has not begun.
-func isInScope(scope *frontier.Scope, u weburl.URL, from seeds.Ref) (in bool, why string) {
+func isInScope(scope *frontier.Scope, u weburl.URL, head *storage.Entry) (in bool, why string) {
 	if scope == nil {
 		return false, "the crawl has not begun"
 	}
-	return scope.Check(u, from) == frontier.InScope, scopeReason(scope, u, from)
+	return scope.CheckHead(u, head) == frontier.InScope, scopeReason(scope, u, head)
 }
 
 // addSeeds commits the rows of seeds, and the seeds of this engine's hosts. Seeds that the scope itself excludes are
@@ -87,7 +87,7 @@ func (e *Engine) addSeeds(ctx context.Context, initial *initialScope) error {
 			b.Found = append(b.Found, f)
 		} else {
 			e.log.Warn("seed left out", "seed", start[i].URL.String(), "source", start[i].Source,
-				"reason", scopeReason(scope, start[i].URL, seeds.Ref{}))
+				"reason", scopeReason(scope, start[i].URL, new(storage.Entry)))
 		}
 		if len(b.Found) < size.Items() {
 			continue

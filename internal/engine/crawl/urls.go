@@ -6,7 +6,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/rules/seeds"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
@@ -39,7 +38,7 @@ func (v *views) Check(ctx context.Context, urls []weburl.URL, take bool) ([]URLC
 	for i, u := range urls {
 		c := &all[i]
 		c.URL, hosts[i] = u.String(), storage.NoHost
-		if c.Scope, c.Reason = isInScope(v.scope.Load(), u, seeds.Ref{}); c.Scope {
+		if c.Scope, c.Reason = isInScope(v.scope.Load(), u, new(storage.Entry)); c.Scope {
 			c.Reason = ""
 		}
 		if h, err := v.store.HostByName(u.Host()); err == nil {

@@ -80,7 +80,7 @@ func (v *views) View() *inspect.View {
 		Obey: v.o.Frontier.Obey, Recrawl: v.o.Recrawl, RecrawlPart: part, Now: v.o.Now, Live: v.inspectHosts,
 		Table:  v.hosts,
 		Group:  v.live.Load().group,
-		Scope:  func(u weburl.URL, from seeds.Ref) (bool, string) { return isInScope(v.scope.Load(), u, from) },
+		Scope:  func(u weburl.URL, h *storage.Entry) (bool, string) { return isInScope(v.scope.Load(), u, h) },
 		Seeds:  v.seeds,
 		OptOut: func(host, address string) string { return optouts.OfHost(v.scope.Load(), host, address) },
 		Slowdown: func(address string) string {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/rules/consent"
-	"github.com/amble-crawler/amble/internal/rules/seeds"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -160,7 +159,7 @@ func (v *View) URL(ctx context.Context, u weburl.URL) (s URLStory, err error) {
 		return s, err
 	}
 	if v.o.Scope != nil {
-		in, why := v.o.Scope(u, seeds.Ref(head.From))
+		in, why := v.o.Scope(u, &head.Entry)
 		s.Scope = &Scope{In: in, Reason: why}
 	}
 	s.Expensive = expensiveBy(u)

@@ -106,7 +106,7 @@ func TestURLStory(t *testing.T) {
 // A URL that is not known has a story too: what would become of it.
 func TestStoryOfAnUnknownURL(t *testing.T) {
 	o := testOptions()
-	o.Scope = func(u weburl.URL, _ seeds.Ref) (bool, string) { return u.Host() != "nobody.test", "because" }
+	o.Scope = func(u weburl.URL, _ *storage.Entry) (bool, string) { return u.Host() != "nobody.test", "because" }
 	v := New(fill(t), o)
 	for text, want := range map[string]struct{ host, allowed, in string }{
 		"http://done.test/other":         {HostEmpty, "false", "true"}, // its robots.txt was never fetched

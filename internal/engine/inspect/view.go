@@ -52,8 +52,9 @@ type Options struct {
 	// Recrawl.Budget; nil: all.
 	RecrawlPart func() float64
 	Now         func() time.Time
-	// Scope says whether a URL that was reached by a seed is in the scope, and why. nil: this is not reported.
-	Scope func(u weburl.URL, from seeds.Ref) (in bool, why string)
+	// Scope says whether a URL with a row is in the scope, and why; one that is not in the store has a zero row. nil:
+	// this is not reported.
+	Scope func(u weburl.URL, head *storage.Entry) (in bool, why string)
 	// Seeds returns the seeds in force. nil: the seeds of pages are not reported.
 	Seeds func() *seeds.Set
 	// Group returns the group that a host is in by its name; empty: none. nil: there are no groups.

@@ -78,7 +78,7 @@ const notRecrawled = "no page is recrawled, because crawl.exit_when_done is true
 func printPlan(w io.Writer, p *plan.RecrawlPlan) error {
 	if p.Once {
 		fmt.Fprintln(w, "N"+notRecrawled[1:]+".")
-		printRequisites(w, p, "fetched")
+		printRequisites(w, p, "fetched, each by")
 		return nil
 	}
 	fmt.Fprintf(w, "%s of %s are recrawled, %s a day", console.Plural(p.Pages, "page"), console.Plural(p.Hosts, "host"),
@@ -91,7 +91,7 @@ func printPlan(w io.Writer, p *plan.RecrawlPlan) error {
 		fmt.Fprintf(w, "Their copies are up to date for %s of the time, by importance.\n", console.Percent(p.Freshness))
 	}
 	fmt.Fprintf(w, "Recrawls so far: %s.\n", console.Unchanged(p.Yield))
-	printRequisites(w, p, "fetched again like pages")
+	printRequisites(w, p, "fetched again like pages, each by")
 	if p.Inspected < p.Known {
 		fmt.Fprintf(w, "%s of %s were inspected, evenly: counts of hosts are estimates, "+
 			"and the lists are of these.\n", console.Grouped(p.Inspected), console.Plural(p.Known, "host"))
@@ -115,11 +115,11 @@ func printPlan(w io.Writer, p *plan.RecrawlPlan) error {
 func printRequisites(w io.Writer, p *plan.RecrawlPlan, fetched string) {
 	print := func(n int, what string, seconds float64) {
 		if n > 0 {
-			fmt.Fprintf(w, "%s %s, each by a request of its own: those of one host take %s.\n",
+			fmt.Fprintf(w, "%s %s a request of its own: those of one host take %s.\n",
 				console.Are(n, "requisite"), what, console.Span(time.Duration(seconds*float64(time.Second))))
 		}
 	}
-	print(p.RequisitesWaiting, "waiting", p.RequisitesFinish)
+	print(p.RequisitesWaiting, "waiting, each for", p.RequisitesFinish)
 	print(p.Requisites, fetched, p.RequisitesTake)
 }
 

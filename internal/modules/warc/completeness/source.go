@@ -24,7 +24,7 @@ import (
 // View is the part of an [inspect.View] that is read.
 type View interface {
 	Records() (inspect.Store, *seeds.Set)
-	URL(context.Context, weburl.URL) (inspect.URLStory, error)
+	Options() inspect.Options
 }
 
 // Local is the source of one database, and of the archives in some directories.
@@ -36,6 +36,7 @@ type Local struct {
 // States implements Source.
 func (l Local) States(ctx context.Context, urls []string) (map[string]RequisiteState, error) {
 	store, _ := l.View.Records()
+	o := l.View.Options()
 	states := make(map[string]RequisiteState, len(urls))
 	for i, text := range urls {
 		if i%1024 == 0 && ctx.Err() != nil {
@@ -50,16 +51,25 @@ func (l Local) States(ctx context.Context, urls []string) (map[string]RequisiteS
 		case err == nil:
 			states[text] = stateOf(&head)
 		case errors.Is(err, storage.ErrNotFound):
-			s := RequisiteState{State: inspect.StateUnknown, Reason: ReasonNotTaken}
-			if story, err := l.View.URL(ctx, u); err == nil && story.Scope != nil && !story.Scope.In {
-				s.Reason = inspect.ReasonName(storage.ReasonScope)
-			}
-			states[text] = s
+			states[text] = RequisiteState{State: inspect.StateUnknown, Reason: refused(&o, u)}
 		default:
 			return nil, fmt.Errorf("look up %s: %w", text, err)
 		}
 	}
 	return states, nil
+}
+
+// refused returns why a requisite is not in the database.
+func refused(o *inspect.Options, u weburl.URL) string {
+	if o.OptOut != nil && o.OptOut(u.Host(), "") != "" {
+		return inspect.ReasonName(storage.ReasonOptOut)
+	}
+	if o.Scope != nil {
+		if in, _ := o.Scope(u, &storage.Entry{Priority: storage.PriorityRequisite}); !in {
+			return inspect.ReasonName(storage.ReasonScope)
+		}
+	}
+	return ReasonNotTaken
 }
 
 // stateOf returns the state of a URL of the database.
