@@ -33,6 +33,9 @@ those files: the collection with that output.prefix.
 A crawl may be running. The file that it writes is left out until it is complete, which it is when the crawl
 ends, at output.max_file and after output.max_age. With output.wacz the file is made at the end of each crawl.
 
+If it is interrupted or killed, the same command goes on behind the last 64 MiB: what is done is in a directory
+next to the file, with the ending .partial. It is done again if the WARC files have changed, or amble has.
+
 Exit code 0: done. 1: no WARC file is complete, one cannot be read, or the file cannot be written. 2: wrong
 usage or settings.`,
 		Example: `  amble archive wacz
@@ -86,6 +89,8 @@ func (p Program) pack(ctx context.Context, c *config.Config, o wacz.Options) (wa
 			"output.max_age", wacz.ErrEmpty, dir)
 	case errors.Is(err, wacz.ErrEmpty):
 		err = fmt.Errorf("%w: %s has none; crawl with output.format: [warc]", wacz.ErrEmpty, dir)
+	case errors.Is(err, context.Canceled):
+		err = fmt.Errorf("%w; the same command goes on from here", err)
 	case errors.Is(err, warc.ErrFormat), errors.Is(err, warc.ErrTorn):
 		err = fmt.Errorf("%w; amble archive verify lists what is damaged", err)
 	}
@@ -96,6 +101,9 @@ func (p Program) pack(ctx context.Context, c *config.Config, o wacz.Options) (wa
 func packed(r wacz.Report) string {
 	text := fmt.Sprintf("%s: %s of %s, %s, %s", r.Path, console.Plural(r.Captures, "response"),
 		console.Plural(r.Files, "WARC file"), console.Plural(r.Pages, "page"), console.Size(uint64(r.Bytes)))
+	if r.Before > 0 {
+		text += fmt.Sprintf("\n%s packed before, by a call that did not end", console.Were(r.Before, "WARC file"))
+	}
 	if r.Open > 0 {
 		text += fmt.Sprintf("\nLeft out: %s being written", console.Are(r.Open, "WARC file"))
 	}

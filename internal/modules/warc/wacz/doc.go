@@ -4,6 +4,6 @@
 // an index over all of them, the list of pages with their text, and a manifest with the digest of each part.
 //
 // A file is read once, whatever its size: its records go to the package as they are, or are compressed again with gzip
-// if they were with zstd. Lines of the index and of the lists of pages wait in the spool. The package has its name
-// when it is complete and on disk.
+// if they were with zstd. Lines of the index and of the lists of pages wait in files. The package has its name when it
+// is complete and on disk; a call after one that did not end goes on behind what is on disk.
 package wacz

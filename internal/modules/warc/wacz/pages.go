@@ -16,7 +16,6 @@ import (
 	"github.com/amble-crawler/amble/internal/modules/warc"
 	"github.com/amble-crawler/amble/internal/web/extract"
 	"github.com/amble-crawler/amble/internal/web/fetch"
-	"github.com/amble-crawler/amble/internal/web/spool"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
@@ -125,9 +124,9 @@ func (r *recordReader) flush() error {
 // put adds the page that waits to its list.
 func (r *recordReader) put(seed bool) error {
 	p := r.p
-	list := p.others
+	list := p.unfinished.waiting[2]
 	if seed {
-		list = p.seeds
+		list = p.unfinished.waiting[1]
 		if p.r.Seeds++; p.r.Seeds == 1 {
 			p.home = *r.waiting
 		}
@@ -136,36 +135,25 @@ func (r *recordReader) put(seed bool) error {
 		p.home = *r.waiting
 	}
 	p.r.Pages++
-	err := list.write(r.waiting)
+	err := list.add(r.waiting)
 	r.waiting = nil
 	return err
 }
 
-// list is a list of pages that waits in the spool.
-type list struct {
-	waits   *spool.Writer
-	lines   *json.Encoder
-	content *spool.Content
+// add adds a value as a line.
+func (w *waiting) add(value any) error {
+	lines := json.NewEncoder(w)
+	lines.SetEscapeHTML(false)
+	return lines.Encode(value)
 }
 
-func newList(pool *spool.Pool, id, title string) (*list, error) {
-	l := &list{waits: pool.NewWriter(0)}
-	l.lines = json.NewEncoder(l.waits)
-	l.lines.SetEscapeHTML(false)
-	return l, l.write(map[string]any{"format": "json-pages-1.0", "id": id, "title": title, "hasText": true})
-}
-
-func (l *list) write(line any) error { return l.lines.Encode(line) }
-
-func (l *list) close() {
-	if l.content != nil {
-		_ = l.content.Close() // it has been written
+// writeList adds a list of pages.
+func (p *packer) writeList(name string, list *waiting) error {
+	if err := list.Flush(); err != nil {
+		return err
 	}
-	l.waits.Discard()
-}
-
-// writeList adds a list.
-func (p *packer) writeList(name string, l *list) error {
-	l.content = l.waits.Content()
-	return p.part(name, zip.Deflate, func(w io.Writer) error { _, err := l.content.WriteTo(w); return err })
+	return p.part(name, zip.Deflate, func(w io.Writer) error {
+		_, err := io.Copy(w, io.NewSectionReader(list.f, 0, list.n))
+		return err
+	})
 }

@@ -28,12 +28,14 @@ const level = 6
 type measured struct {
 	w    io.Writer
 	hash hash.Hash
+	crc  hash.Hash32
 	n    int64
 }
 
 func (m *measured) Write(p []byte) (int, error) {
 	n, err := m.w.Write(p)
 	m.hash.Write(p[:n])
+	m.crc.Write(p[:n])
 	m.n += int64(n)
 	return n, err
 }
@@ -45,8 +47,12 @@ func (p *packer) file(ctx context.Context, f warcfiles.File) error {
 		return err
 	}
 	defer opened.Close()
+	info, err := opened.Stat()
+	if err != nil {
+		return err
+	}
 	name := nameOf(f)
-	return p.part("archive/"+name, zip.Store, func(w io.Writer) error {
+	err = p.part("archive/"+name, zip.Store, func(w io.Writer) error {
 		r := &recordReader{p: p, file: f.Name, name: name, out: w.(*measured)}
 		if err := r.open(opened, name != f.Name); err != nil {
 			return err
@@ -65,6 +71,11 @@ func (p *packer) file(ctx context.Context, f warcfiles.File) error {
 		}
 		return ctx.Err()
 	})
+	if err != nil {
+		return err
+	}
+	p.r.Files++
+	return p.took(f, info)
 }
 
 // recordReader reads the records of a file while they go to the package.
@@ -148,6 +159,11 @@ func renamed(h warc.Header, name string) warc.Header {
 func (r *recordReader) end() error {
 	if err := r.flush(); err != nil {
 		return err
+	}
+	for _, line := range r.lines {
+		if _, err := r.p.unfinished.waiting[0].Write(line); err != nil {
+			return err
+		}
 	}
 	return r.p.index.Add(r.lines)
 }

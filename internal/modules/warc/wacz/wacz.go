@@ -4,15 +4,13 @@ package wacz
 
 import (
 	"archive/zip"
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
-	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -20,7 +18,6 @@ import (
 	"github.com/amble-crawler/amble/internal/modules/warc"
 	"github.com/amble-crawler/amble/internal/modules/warc/warcfiles"
 	"github.com/amble-crawler/amble/internal/records/digest"
-	"github.com/amble-crawler/amble/internal/system"
 	"github.com/amble-crawler/amble/internal/web/spool"
 )
 
@@ -43,6 +40,8 @@ type Options struct {
 	Title    string // of the collection
 	Software string
 	Now      time.Time
+
+	every int64 // bytes of the package that may be lost with the process; 0: commitEvery
 }
 
 // Report counts what a package holds.
@@ -52,11 +51,14 @@ type Report struct {
 	Files    int    `json:"files"`
 	Captures int    `json:"captures"`
 	Pages    int    `json:"pages"`
-	Seeds    int    `json:"seeds"` // those of the pages that are seeds
-	Open     int    `json:"open"`  // WARC files that are not complete, and are left out
+	Seeds    int    `json:"seeds"`            // those of the pages that are seeds
+	Open     int    `json:"open"`             // WARC files that are not complete, and are left out
+	Before   int    `json:"before,omitempty"` // of Files: those that a call before, which did not end, has packed
 }
 
-// Write packs all complete WARC files of a collection. Until the package is whole its name ends in ".partial".
+// Write packs all complete WARC files of a collection. Until the package is whole it is in a directory whose name ends
+// in ".partial". If the context ends, or the process, a later call goes on behind the last WARC file that is whole
+// there.
 func Write(ctx context.Context, c *warcfiles.Collection, o Options) (r Report, err error) {
 	files, open, err := c.Complete()
 	if err != nil {
@@ -67,82 +69,91 @@ func Write(ctx context.Context, c *warcfiles.Collection, o Options) (r Report, e
 	if r.Open = open; len(files) == 0 {
 		return r, ErrEmpty
 	}
-	waits := o.Path + ".spool" // Open removes what an interrupted call has left there
-	pool, err := spool.Open(spool.Options{Dir: waits, Above: 1 << 20, Budget: 64 << 20})
-	if err != nil {
-		return r, fmt.Errorf("wacz: %w", err)
-	}
-	defer os.Remove(waits)
-	out, err := os.OpenFile(o.Path+partial, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o640)
-	if err != nil {
-		return r, fmt.Errorf("wacz: %w", err)
-	}
-	err = newPacker(c, o, pool, out, &r).pack(ctx, files)
-	if err == nil {
-		err = out.Sync()
-	}
-	info, statErr := out.Stat()
-	if err = errors.Join(err, statErr, out.Close()); err == nil {
-		r.Bytes = info.Size()
-		err = os.Rename(out.Name(), o.Path)
+	whole, err := attempt(ctx, c, o, &r, files)
+	if err == nil && !whole {
+		_, err = attempt(ctx, c, o, &r, files)
 	}
 	if err != nil {
-		return r, errors.Join(fmt.Errorf("wacz: pack into %s: %w", o.Path, err), os.Remove(out.Name()))
-	}
-	if err := system.SyncDir(filepath.Dir(o.Path)); err != nil {
-		return r, fmt.Errorf("wacz: %w", err)
+		return r, fmt.Errorf("wacz: pack into %s: %w", o.Path, err)
 	}
 	return r, nil
 }
 
+// attempt is Write once. It is false if what an earlier call has left cannot be taken up; then that is gone.
+func attempt(ctx context.Context, c *warcfiles.Collection, o Options, r *Report, files []warcfiles.File) (whole bool,
+	err error) {
+	u, err := openUnfinished(o.Path)
+	if err != nil {
+		return false, err
+	}
+	defer func() {
+		if err = errors.Join(err, u.close()); ctx.Err() == nil || err == nil {
+			err = errors.Join(err, u.remove())
+		}
+	}()
+	before, err := u.begun(c, files, o.Software)
+	if err != nil {
+		return false, err
+	}
+	pool, err := spool.Open(spool.Options{Dir: u.dir, Above: 1 << 20, Budget: 64 << 20})
+	if err != nil {
+		return false, err
+	}
+	p := &packer{c: c, o: o, r: r, unfinished: u, zip: zip.NewWriter(u.past), index: warcfiles.NewMerger(pool),
+		pool: pool}
+	defer p.index.Close()
+	if whole, err = p.takeUp(before); err == nil && whole {
+		err = p.pack(ctx, files[len(before):])
+	}
+	if err == nil && whole {
+		r.Bytes, err = u.finish(o.Path)
+	}
+	return whole, err
+}
+
 // packer makes one package.
 type packer struct {
-	c         *warcfiles.Collection
-	o         Options
-	r         *Report
-	pool      *spool.Pool // holds what waits
-	plain     *bufio.Writer
-	zip       *zip.Writer
-	resources []resource
-	index     *warcfiles.Merger
-	seeds     *list // pages.jsonl
-	others    *list // extraPages.jsonl
-	home      page  // what a viewer opens first
+	c          *warcfiles.Collection
+	o          Options
+	r          *Report
+	pool       *spool.Pool // holds what waits in this call
+	unfinished *unfinished
+	zip        *zip.Writer
+	resources  []resource
+	index      *warcfiles.Merger
+	last       zip.FileHeader // of the last part
+	home       page           // what a viewer opens first
 }
 
-func newPacker(c *warcfiles.Collection, o Options, pool *spool.Pool, out io.Writer, r *Report) *packer {
-	plain := bufio.NewWriterSize(out, 1<<18)
-	return &packer{c: c, o: o, r: r, plain: plain, zip: zip.NewWriter(plain), pool: pool,
-		index: warcfiles.NewMerger(pool)}
-}
-
+// pack packs the rest of the files, and what has waited.
 func (p *packer) pack(ctx context.Context, files []warcfiles.File) (err error) {
-	defer p.index.Close()
-	if p.seeds, err = newList(p.pool, "pages", "Seeds"); err != nil {
+	lists := p.unfinished.waiting[1:]
+	for i, title := range []string{"Seeds", "Pages"} {
+		if lists[i].n == 0 {
+			id := []string{"pages", "extra-pages"}[i]
+			err = errors.Join(err, lists[i].add(map[string]any{"format": "json-pages-1.0", "id": id, "title": title,
+				"hasText": true}))
+		}
+	}
+	if err != nil {
 		return err
 	}
-	defer p.seeds.close()
-	if p.others, err = newList(p.pool, "extra-pages", "Pages"); err != nil {
-		return err
-	}
-	defer p.others.close()
 	for _, f := range files {
 		if err := p.file(ctx, f); err != nil {
 			return fmt.Errorf("%s: %w", f.Name, err)
 		}
-		p.r.Files++
 	}
 	if err := p.writeIndex(ctx); err != nil {
 		return fmt.Errorf("index: %w", err)
 	}
-	if err := errors.Join(p.writeList("pages/pages.jsonl", p.seeds),
-		p.writeList("pages/extraPages.jsonl", p.others)); err != nil {
+	if err := errors.Join(p.writeList("pages/pages.jsonl", lists[0]),
+		p.writeList("pages/extraPages.jsonl", lists[1])); err != nil {
 		return fmt.Errorf("pages: %w", err)
 	}
 	if err := p.manifest(); err != nil {
 		return fmt.Errorf("manifest: %w", err)
 	}
-	return errors.Join(p.zip.Close(), p.plain.Flush())
+	return p.zip.Close()
 }
 
 // resource is a part of the package in its manifest.
@@ -153,21 +164,20 @@ type resource struct {
 	Bytes int64  `json:"bytes"`
 }
 
-func (p *packer) add(name string, d digest.Digest, n int64) {
-	p.resources = append(p.resources, resource{strings.ToLower(path.Base(name)), name, d.String(), n})
-}
-
 // part adds a part, compressed by a method of the package zip.
 func (p *packer) part(name string, method uint16, write func(io.Writer) error) error {
-	w, err := p.zip.CreateHeader(&zip.FileHeader{Name: name, Method: method, Modified: p.o.Now})
+	header := &zip.FileHeader{Name: name, Method: method, Modified: p.o.Now}
+	w, err := p.zip.CreateHeader(header)
 	if err != nil {
 		return err
 	}
-	m := &measured{w: w, hash: digest.NewHash()}
+	m := &measured{w: w, hash: digest.NewHash(), crc: crc32.NewIEEE()}
 	if err := write(m); err != nil {
 		return err
 	}
-	p.add(name, digest.Sum(m.hash), m.n)
+	p.last, p.last.CRC32 = *header, m.crc.Sum32()
+	sum := digest.Sum(m.hash).String()
+	p.resources = append(p.resources, resource{strings.ToLower(path.Base(name)), name, sum, m.n})
 	return nil
 }
 

@@ -203,31 +203,99 @@ func checkPages(t *testing.T, z *zip.Reader) {
 	}
 }
 
-// TestUnfinished: what does not end leaves nothing that looks whole, and an older package as it is; a later call works.
+// until is a context that ends after so many questions whether it has.
+type until struct {
+	context.Context
+	left int
+}
+
+func (u *until) Err() error {
+	if u.left--; u.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// TestUnfinished: what does not end leaves nothing that looks whole, and an older package as it is. Later calls go on
+// from there, whatever is behind what was on disk, and make what one call would have made.
 func TestUnfinished(t *testing.T) {
-	dir, c := stored(t, warc.FormatGzip, 100, true)
-	o := Options{Path: filepath.Join(dir, "all.wacz"), Now: start}
-	must.Do(t, os.WriteFile(o.Path, []byte("older"), 0o640))
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	if _, err := Write(ctx, c, o); !errors.Is(err, context.Canceled) {
-		t.Fatal(err)
+	for _, compression := range []string{warc.FormatGzip, warc.FormatZstd} {
+		dir, c := stored(t, compression, 300, true)
+		o := Options{Path: filepath.Join(dir, "whole.wacz"), Software: "amble test", Now: start, every: 20_000}
+		want, _ := mustWrite(t, c, o)
+		whole := must.Get(os.ReadFile(o.Path))(t)
+		o.Path = filepath.Join(dir, "all.wacz")
+		must.Do(t, os.WriteFile(o.Path, []byte("older"), 0o640))
+		calls, before := 0, 0
+		for left := 150; ; calls, left = calls+1, left+50 {
+			r, err := Write(&until{t.Context(), left}, c, o)
+			if err == nil {
+				before = r.Before
+				r.Before, r.Path = 0, want.Path
+				assert.Equal(t, r, want, "the report")
+				break
+			}
+			must.True(t, errors.Is(err, context.Canceled) && calls < 50, "%v", err)
+			text := must.Get(os.ReadFile(o.Path))(t)
+			assert.Equal(t, string(text), "older", "the package before")
+			for _, name := range []string{"package", "index.cdxj", "pages.jsonl", "taken.jsonl"} { // as kills leave it
+				f := must.Get(os.OpenFile(filepath.Join(o.Path+partial, name), os.O_APPEND|os.O_WRONLY, 0))(t)
+				must.Get(f.WriteString(`{"file":"torn`))(t)
+				must.Do(t, f.Close())
+			}
+		}
+		assert.True(t, calls > 1 && before > want.Files/2, "%d calls did not end, the last one goes on behind %d files",
+			calls, before)
+		assert.True(t, bytes.Equal(must.Get(os.ReadFile(o.Path))(t), whole), "%s: the package is another one",
+			compression)
+		_, err := os.Stat(o.Path + partial)
+		assert.True(t, os.IsNotExist(err), "what waited is left: %v", err)
 	}
-	if text, err := os.ReadFile(o.Path); err != nil || string(text) != "older" {
-		t.Errorf("%q, %v", text, err)
-	}
-	must.Do(t, os.WriteFile(o.Path+partial, bytes.Repeat([]byte("killed"), 1<<20), 0o640))
-	mustWrite(t, c, o)
+}
+
+// TestUnfinishedAndChanged: a WARC file that has changed meanwhile is packed again, and all behind it. What cannot be
+// taken up is made again, and two calls at once do not disturb each other.
+func TestUnfinishedAndChanged(t *testing.T) {
+	dir, c := stored(t, warc.FormatGzip, 300, true)
+	o := Options{Path: filepath.Join(dir, "all.wacz"), Software: "amble test", Now: start, every: 1}
 	files, _, err := c.Complete()
 	must.Do(t, err)
+	begin := func() {
+		_, err := Write(&until{t.Context(), 200}, c, o)
+		must.True(t, errors.Is(err, context.Canceled), "%v", err)
+	}
+	end := func(what string, most int) {
+		r, z := mustWrite(t, c, o)
+		assert.True(t, r.Before <= most && r.Files == len(files), "%s: %+v", what, r)
+		checkManifest(t, z)
+		checkIndex(t, z, 300)
+		checkPages(t, z)
+	}
+	begin()
+	must.Do(t, os.Chtimes(filepath.Join(dir, files[2].Name), start, start))
+	end("a file has changed", 2)
+	begin()
+	o.Software = "amble later"
+	end("another version", 0)
+	begin()
+	must.Do(t, os.Truncate(filepath.Join(o.Path+partial, "package"), 100))
+	end("the package is shorter", 0)
+	begin()
+	taken := filepath.Join(o.Path+partial, "taken.jsonl")
+	text := must.Get(os.ReadFile(taken))(t)
+	must.Do(t, os.WriteFile(taken, bytes.ReplaceAll(text, []byte(`"Extra":"`), []byte(`"Extra":"AAAA`)), 0o640))
+	end("parts have other headers", 0)
+
+	u := must.Get(openUnfinished(o.Path))(t)
+	_, err = Write(t.Context(), c, o)
+	assert.True(t, errors.Is(err, ErrBusy), "while another call packs: %v", err)
+	must.Do(t, u.close())
 	damaged := filepath.Join(dir, files[1].Name)
 	must.Do(t, os.Truncate(damaged, files[1].Size/2))
-	if _, err := Write(context.Background(), c, o); !errors.Is(err, warc.ErrTorn) {
-		t.Errorf("a damaged file: %v", err)
-	}
-	if _, err := os.Stat(o.Path + partial); !os.IsNotExist(err) {
-		t.Errorf("the part is left: %v", err)
-	}
+	_, err = Write(t.Context(), c, o)
+	assert.True(t, errors.Is(err, warc.ErrTorn), "a damaged file: %v", err)
+	_, err = os.Stat(o.Path + partial)
+	assert.True(t, os.IsNotExist(err), "what waited is left: %v", err)
 }
 
 // TestOpenFile: what is not committed for certain is left out.
