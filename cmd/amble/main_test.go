@@ -152,7 +152,7 @@ func addScriptPages(mux *http.ServeMux) {
 	made := map[string]string{ // with what they are made of
 		"/made/{$}": "<link rel=stylesheet href=s.css><img src=i.png><img src=moved.png><img src=/private/no.png>" +
 			"<img src=gone.png><a href=whole>next</a>",
-		"/made/whole": "<link rel=stylesheet href=s.css><img src=i.png>",
+		"/made/kept": "<img src=kept.png>", "/made/whole": "<link rel=stylesheet href=s.css><img src=i.png>",
 		"/made/s.css": "a { background: url(b.png) }", "/made/i.png": "i", "/made/b.png": "b", "/made/there.png": "t",
 	}
 	for path, content := range made {
@@ -166,6 +166,9 @@ func addScriptPages(mux *http.ServeMux) {
 		_, port, _ := strings.Cut(r.Host, ":")
 		fmt.Fprintf(w, "<img src=http://localhost:%s/made/i.png><img src=http://localhost:%s/made/b.png>"+
 			"<img src=http://opted.example/o.png><img src=http://excluded.example/e.png>", port, port)
+	})
+	mux.HandleFunc("/made/kept.png", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Robots-Tag", "noarchive")
 	})
 	mux.Handle("/made/moved.png", http.RedirectHandler("there.png", http.StatusFound))
 	mux.HandleFunc("/stated/", func(w http.ResponseWriter, _ *http.Request) {

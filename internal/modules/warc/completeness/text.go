@@ -187,8 +187,12 @@ func table(ctx context.Context, d *Docs, s Source) (text string, columns []strin
 
 // Text is a sentence about all pages.
 func (s *Sum) Text() string {
-	text := console.Grouped(s.Complete) + " of " + console.Plural(s.Pages, "stored page") +
-		" have all that they are made of."
+	text := console.Grouped(s.Complete) + " of " + console.Plural(s.Pages, "stored page")
+	if s.Pages == 1 {
+		text += " has all that it is made of."
+	} else {
+		text += " have all that they are made of."
+	}
 	if s.Waiting > 0 {
 		text += " Requisites that wait: " + console.Grouped(s.Waiting) + "."
 	}

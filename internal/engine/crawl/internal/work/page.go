@@ -157,7 +157,7 @@ func (rd *reading) judge(ctx context.Context, res *Result, resp *fetch.Response,
 			res.Page.Outcome = rd.unreadable(page, err)
 			return
 		}
-		if rd.skipsStoring(res) {
+		if rd.skipsStoring(res) || res.unarchived && res.Lease.Head.IsRequisite() { // which is for archives
 			o.Reason, page.Reason = storage.ReasonUsage, inspect.ReasonName(storage.ReasonUsage)
 			page.Title, page.Fields = "", nil
 		} else if err := rd.takeRequisites(ctx, res, resp, page); err != nil {
