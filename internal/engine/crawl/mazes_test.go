@@ -159,12 +159,19 @@ func TestWildcardDomain(t *testing.T) {
 // in front of it are all fetched. Forgetting the host, or another setting, puts back what was refused.
 func TestHeavyMazes(t *testing.T) {
 	t.Parallel()
-	for _, m := range zoo.Mazes() {
+	const ofSite = 30
+	mazes := zoo.Mazes()
+	for _, m := range slices.Clone(mazes) {
+		if m.Start != "/" {
+			mazes = append(mazes, m.WithLinksTo(ofSite, 8))
+		}
+	}
+	for _, m := range mazes {
 		t.Run(m.Name, func(t *testing.T) {
 			t.Parallel()
 			virtually(t, memnet.Options{Latency: time.Millisecond}, func(t *testing.T, network *memnet.Network) {
 				w := newWallWeb(t, network)
-				pages := 30
+				pages := ofSite
 				if m.Start == "/" {
 					pages = 0 // it is the whole host
 				}
@@ -184,6 +191,7 @@ func TestHeavyMazes(t *testing.T) {
 				}
 				assert.True(t, into <= 200 && into >= 40 && len(site) == pages,
 					"%d requests into it, and for %d pages of %d", into, len(site), pages)
+				t.Logf("%d requests into it, of %d pages of the site %d", into, pages, len(site))
 				assert.Not(t, refusals(t, o.DataDir, w.zoo.Host("maze"))[storage.TrapMaze].Count, 0,
 					"no link is refused")
 				o.Traps.MazePages, o.MaxPages = 0, uint64(into+pages+100)
@@ -202,7 +210,7 @@ func TestHeavyMazeAtTheRoot(t *testing.T) {
 	virtually(t, memnet.Options{Latency: time.Millisecond}, func(t *testing.T, network *memnet.Network) {
 		w := newWallWeb(t, network)
 		m := zoo.Mazes()[1]
-		site := zoo.Beside(m, 100)
+		site := zoo.Beside(m, 40)
 		m.Links = site.Links
 		w.addSite(t, "maze", m.Site(0))
 		o := w.options(t)

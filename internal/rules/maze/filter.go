@@ -38,15 +38,15 @@ func (l *line) add(link uint64) {
 	l[d/64] |= 1 << (d % 64)
 }
 
-// note adds the links of a page with the indexes own to those that were seen. It returns the indexes of those that
-// were not among them, in place of own. A site may have any number of links: when the filter is full, it is
-// the one before, and an empty one takes its place. So the last ones stay known.
+// note adds the links of a page with the indexes own to those that were seen. It puts the indexes of those that
+// were not among them in front of the others, and returns them. A site may have any number of links: when the filter is
+// full, it is the one before, and an empty one takes its place. So the last ones stay known.
 func (h *host) note(found []storage.Found, own []int) (fresh []int) {
 	for h.inSeen+len(own) > linksOfLine*len(h.seen) && len(h.seen) < mostLines {
 		h.seen = append(h.seen, h.seen...) // each link has bits in both halves
 	}
-	fresh = own[:0]
-	for _, i := range own {
+	n := 0
+	for at, i := range own {
 		link := found[i].Fingerprint
 		if h.seen.of(link).has(link) {
 			continue
@@ -57,8 +57,9 @@ func (h *host) note(found []storage.Found, own []int) (fresh []int) {
 		h.seen.of(link).add(link)
 		h.inSeen++
 		if h.before == nil || !h.before.of(link).has(link) {
-			fresh = append(fresh, i)
+			own[n], own[at] = i, own[n]
+			n++
 		}
 	}
-	return fresh
+	return own[:n]
 }

@@ -20,7 +20,8 @@ func (b *Branches) Links(
 	if b == nil || b.least <= 0 {
 		return found, nil, false
 	}
-	p := page{host: of.Host(), uri: of.RequestURI(), depth: depth, text: text, noIndex: noIndex}
+	uri := of.RequestURI()
+	p := page{host: of.Host(), uri: uri, path: section(uri), depth: depth, text: text, noIndex: noIndex}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	h, stops := b.host(p.host), b.stops[p.host]
@@ -34,7 +35,9 @@ func (b *Branches) Links(
 	}
 	compared, rest := own[:min(len(own), mostOfPage)], own[min(len(own), mostOfPage):]
 	fresh := h.note(found, compared)
-	p.links, p.fresh = len(compared), len(fresh)
+	if p.links = (tally{len(compared), len(fresh)}); len(fresh) >= fewestLinks {
+		h.tell(&p, found, compared)
+	}
 	fresh = append(fresh, rest...)
 	advice, path := b.judge(h, &p)
 	switch {
@@ -67,7 +70,7 @@ const usualLinks = 64
 func putLast(found []storage.Found, fresh []int, path string) {
 	into := fresh[:0]
 	for _, i := range fresh {
-		if f := &found[i]; path == "/" || path == section(f.URL.RequestURI()) {
+		if f := &found[i]; path == "/" || path == stopOf(section(f.URL.RequestURI())) {
 			f.Priority = lastPriority
 			into = append(into, i)
 		}
@@ -83,6 +86,36 @@ func (b *Branches) noteOutside(from string, found []storage.Found) {
 		if u := found[i].URL; u.Host() != from {
 			if h := b.hosts[u.Host()]; h != nil {
 				h.linkedFrom(from, u.RequestURI())
+			}
+		}
+	}
+}
+
+// tell counts the links of a page, of which the new ones come first, by where they lead. A page with several new ones
+// into another directory is one outside that links to it.
+func (h *host) tell(p *page, found []storage.Found, own []int) {
+	var others [8]struct {
+		path string
+		n    int
+	}
+	path, isNear, at := "", false, 0
+	for n, i := range own {
+		if to := section(found[i].URL.RequestURI()); n == 0 || to != path {
+			b := h.find(to)
+			path, isNear = to, b == nil || b.all < fewOfOwn || to == p.path
+			for at = 0; at < len(others)-1 && others[at].n > 0 && others[at].path != path; at++ {
+			}
+		}
+		isFresh := n < p.links.fresh
+		if isNear {
+			p.near.add(isFresh)
+		}
+		if path == p.path {
+			p.inside.add(isFresh)
+		} else if isFresh && (others[at].n == 0 || others[at].path == path) {
+			others[at].path = path
+			if others[at].n++; others[at].n == mostKnown+1 {
+				h.branch(path).linkedFrom(p.uri)
 			}
 		}
 	}

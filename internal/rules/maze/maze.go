@@ -2,14 +2,16 @@
 // pages gives each page links to pages that nothing else links to, at any depth, and a text that is drawn
 // by chance, that is the same on each page, or that the site itself keeps out of indexes.
 //
-// A branch is a whole host, or a directory of its first level. When most of the pages of a branch have
-// new links and hardly any others, and there are enough of them, the branch is suspected: its further
-// links are put last, except for one link of each page, a probe, which comes first. So the crawl goes
-// down one path. If a page on the way is like that of a site, the branch is a site, and twice as many
+// A branch is a directory of the first level, the files at the root, or a whole host. When most of the pages of a
+// branch have new links into it and hardly any known ones, and there are enough of them, the branch is suspected: its
+// further links are put last, except for one link of each page, a probe, which comes first. So the crawl goes
+// down one path. If pages on the way are like those of a site, the branch is a site, and twice as many
 // pages are needed to suspect it again. If there are new links for stopLevels more levels, the texts on
-// the way decide: where people wrote them, or where other hosts link to pages of the branch that have no
-// text, it is a site too; else it is a maze. What was put last is fetched in any case, so a wrong
+// the way decide: see [branch.isMaze]. What was put last is fetched in any case, so a wrong
 // suspicion loses nothing.
+//
+// Links out of a branch say nothing of it: a maze may have the menu of its site, or links to any of its pages. Those
+// into directories that have enough pages to be judged by themselves are out of the branch that the host is.
 package maze
 
 import (
@@ -28,7 +30,9 @@ const (
 	mostTries   = 8    // suspicions that make the next one rarer
 	fewestLinks = 2    // new ones of a page of a maze
 	mostKnown   = 3    // known ones of such a page, or a fifth of all
-	fewOutside  = 3    // links from other hosts, which make a branch known outside
+	fewOutside  = 3    // pages outside with links into a branch, which make it known there
+	mostStops   = 3    // mazes of a host that halve the number of pages for the next one
+	fewOfOwn    = 8    // pages of a directory that is judged by itself
 )
 
 // Advice is what becomes of the links of a page.
@@ -44,13 +48,34 @@ const (
 // page is a page that was read.
 type page struct {
 	host, uri string
+	path      string // its directory
 	depth     uint16
-	links     int // within the host
-	fresh     int // of them, those that were not seen before
+	links     tally // within the host
+	inside    tally // into its directory
+	near      tally // into its directory, and others that have few pages
 	// text is what people see of it. It counts in suspected branches only.
 	text    string
 	noIndex bool // it has the directive noindex
 }
+
+// tally counts links.
+type tally struct {
+	all   int
+	fresh int // of them, those that were not seen before
+}
+
+func (t *tally) add(isFresh bool) {
+	t.all++
+	if isFresh {
+		t.fresh++
+	}
+}
+
+// isFrame reports whether a page has more known links than one of a maze.
+func (t tally) isFrame() bool { return t.all-t.fresh > max(mostKnown, t.all/5) }
+
+// isLike reports whether the links are those of a page of a maze.
+func (t tally) isLike() bool { return t.fresh >= fewestLinks && !t.isFrame() }
 
 // Branches remembers the pages of hosts in bounded memory. Its methods may be called concurrently.
 type Branches struct {
@@ -70,20 +95,24 @@ type host struct {
 	inSeen   int      // links in seen
 	root     branch   // all of the host
 	branches []branch // its directories
-	paths    []string // of the branches; "/" for the files at the root, which are only counted
+	paths    []string // of the branches; "/" for the files at the root
 }
 
 // branch counts the pages of a branch since the last suspicion ended.
 type branch struct {
 	like, other uint32 // pages like those of a maze, and others
+	all         uint32 // pages, for ever
+	site        uint32 // of them, those that are like those of a site
+	hidden      uint32 // and those with noindex
 	tries       uint8
 	suspected   bool
 	from        uint16 // the depth at which the suspicion began
 	pages       uint32 // since then
 	noIndex     uint32 // of them
+	framed      uint32 // of them, those with known links out of the branch too
 	prose       prose  // of them
-	outside     uint8  // links to its pages from other hosts, one after the other
-	lastOutside string // the last one of these hosts
+	outside     uint8  // hosts that link to its pages, and other pages of the host with several links to them
+	lastOutside string // the last one of these
 }
 
 // New returns Branches without a page. least is the number of pages that make a branch suspected; 0:
@@ -119,7 +148,17 @@ func (b *Branches) IsStopped(of, uri string, via func() string) bool {
 const sitePrefix = "site "
 
 // isIn reports whether a directory is a maze.
-func isIn(stops []string, path string) bool { return path != "/" && slices.Contains(stops, path) }
+func isIn(stops []string, path string) bool { return slices.Contains(stops, stopOf(path)) }
+
+// filesStop is the stop of the files at the root. That of "/" is the host.
+const filesStop = "files"
+
+func stopOf(path string) string {
+	if path == "/" {
+		return filesStop
+	}
+	return path
+}
 
 // isStopped is IsStopped for a host with mazes.
 func isStopped(stops []string, uri string, via func() string) bool {
@@ -138,23 +177,34 @@ func isStopped(stops []string, uri string, via func() string) bool {
 // judge takes note of a page of a host. It returns what becomes of its links, and the branch that this is for. The
 // caller has the lock.
 func (b *Branches) judge(h *host, p *page) (advice Advice, path string) {
-	path = section(p.uri)
-	stops, directory, root, least := b.stops[p.host], h.branch(path), &h.root, b.least
-	isFrame := p.links-p.fresh > max(mostKnown, p.links/5)
-	isLike := p.fresh >= fewestLinks && !isFrame
+	stops, directory, root := b.stops[p.host], h.branch(p.path), &h.root
+	path = stopOf(p.path)
 	if len(stops) > 0 && stops[0] == "/" {
-		h.root = branch{} // which is judged already
-		if isFrame && len(stops) < mostInHost && !slices.Contains(stops, sitePrefix+path) {
-			b.stops[p.host] = append(slices.Clip(stops), sitePrefix+path)
+		*root = root.begin(0) // which is judged already
+		isSite := p.links.fresh < fewestLinks && p.links.isFrame()
+		if isSite && len(stops) < mostInHost && !slices.Contains(stops, sitePrefix+p.path) {
+			b.stops[p.host] = append(slices.Clip(stops), sitePrefix+p.path)
 		}
 	}
-	if path == "/" {
-		directory.count(p, isLike, math.MaxInt32)
-	} else if advice = directory.count(p, isLike, least); directory.suspected || 2*directory.like > root.like {
-		least = math.MaxInt32 // it has most of what is like a maze, and is judged in place of its host
+	isSite, before, least := directory.isSite(fewOfOwn), *directory, b.least
+	directory.note(p)
+	root.note(p)
+	switch {
+	case root.suspected:
+		least = math.MaxInt32 // of the two, the one that is suspected first is judged
+	case len(stops) > 0 && stops[0] != "/":
+		least = max(least>>min(len(stops), mostStops), 1) // where there is one maze, there are more
 	}
-	if advice != Stop {
-		if of := root.count(p, isLike, least); advice == Usual || of == Stop {
+	advice = directory.count(h, p, p.inside.isLike(), least)
+	switch {
+	case isSite || before.suspected:
+	case directory.suspected: // it is judged in place of its host
+		root.like, root.other = root.like-min(root.like, before.like), root.other-min(root.other, before.other)
+	default:
+		if least = b.least; 2*directory.like > root.like {
+			least = math.MaxInt32
+		}
+		if of := root.count(h, p, p.near.isLike(), least); of != Usual {
 			advice, path = of, "/"
 		}
 	}
@@ -171,12 +221,13 @@ func (b *Branches) judge(h *host, p *page) (advice Advice, path string) {
 // stops with the directories of these if the maze is the host.
 func (h *host) stop(path string, stops []string) []string {
 	paths, branches := h.paths, h.branches
-	h.root, h.paths, h.branches = branch{}, nil, nil
+	h.root, h.paths, h.branches = h.root.begin(0), nil, nil
 	for i, d := range branches {
-		if d.other*10 <= d.like {
+		if !d.isSite(1) && !d.suspected && d.tries == 0 {
 			continue
 		}
-		if h.branch(paths[i]).other = d.other; path == "/" {
+		of := h.branch(paths[i])
+		if *of = d.begin(d.tries); path == "/" {
 			stops = append(stops, sitePrefix+paths[i])
 		}
 	}
@@ -232,8 +283,11 @@ func (h *host) branch(path string) *branch {
 	return &h.branches[len(h.branches)-1]
 }
 
+// isSite reports whether a directory has so many pages, and they are those of a site.
+func (b *branch) isSite(least uint32) bool { return b.all >= least && b.site*10 > b.all }
+
 // count counts a page.
-func (b *branch) count(p *page, like bool, least int) Advice {
+func (b *branch) count(h *host, p *page, like bool, least int) Advice {
 	if like {
 		b.like++
 	} else {
@@ -246,7 +300,8 @@ func (b *branch) count(p *page, like bool, least int) Advice {
 		if int64(b.like) < int64(least)<<b.tries || b.other*10 > b.like {
 			return Usual
 		}
-		*b = branch{suspected: true, from: p.depth, tries: b.tries, outside: b.outside, lastOutside: b.lastOutside}
+		*b = b.begin(b.tries)
+		b.suspected, b.from = true, p.depth
 		return Last
 	}
 	b.pages++
@@ -254,29 +309,55 @@ func (b *branch) count(p *page, like bool, least int) Advice {
 	if p.noIndex {
 		b.noIndex++
 	}
+	if p.links.isFrame() {
+		b.framed++
+	}
 	switch {
 	case b.other >= clearAfter:
 	case !like || p.depth < b.from+stopLevels:
 		return Last
-	case b.isMaze():
+	case b.isMaze(h):
 		return Stop
 	}
-	*b = branch{tries: min(b.tries+1, mostTries), outside: b.outside, lastOutside: b.lastOutside}
+	*b = b.begin(min(b.tries+1, mostTries))
 	return Usual
 }
 
-// isMaze judges the texts of a branch that goes on for ever.
-func (b *branch) isMaze() bool {
-	if 10*b.noIndex >= 9*b.pages {
+// note counts a page for ever.
+func (b *branch) note(p *page) {
+	b.all++
+	if p.links.fresh < fewestLinks || p.inside.isFrame() {
+		b.site++
+	}
+	if p.noIndex {
+		b.hidden++
+	}
+}
+
+// begin returns a branch with what counts for ever.
+func (b *branch) begin(tries uint8) branch {
+	return branch{
+		tries: tries, all: b.all, site: b.site, hidden: b.hidden, outside: b.outside, lastOutside: b.lastOutside,
+	}
+}
+
+// isMaze judges a branch that goes on for ever. A site keeps a maze out of indexes, a generator writes its text,
+// or it has hardly any and nobody outside links to it. If the pages have a frame of links, as those of sites have,
+// noindex has to be rarer outside, the text long, and the branch unknown outside.
+func (b *branch) isMaze(h *host) bool {
+	isFramed, isKnown := 10*b.framed > b.pages, b.outside >= fewOutside
+	isOdd := b != &h.root && 2*(h.root.hidden-b.hidden) <= h.root.all-b.all
+	if 10*b.noIndex >= 9*b.pages && (!isFramed || isOdd && !isKnown) {
 		return true
 	}
-	switch b.prose.author() {
+	author, words := b.prose.author()
+	switch author {
 	case people:
 		return false
 	case nobody:
-		return b.outside < fewOutside
+		return !isFramed && !isKnown
 	}
-	return true
+	return !isFramed || words >= manyInText && !isKnown
 }
 
 // linkedFrom takes note of a link of another host to a page of this one.

@@ -23,7 +23,13 @@ type web struct {
 	links   links
 	text    func(path string) string // nil: none
 	noIndex bool
-	outside int // hosts that link to two of its pages once some were requested
+	indexed func(path string) bool // pages without noindex all the same; nil: none
+	outside int                    // hosts that link to two of its pages once some were requested
+}
+
+func urlOf(t *testing.T, path string) weburl.URL {
+	t.Helper()
+	return must.Get(weburl.Parse("http://site.test" + path))(t)
 }
 
 // crawl crawls a site as the frontier does: by priority, then in the order of discovery. It ends after most
@@ -46,9 +52,6 @@ func crawl(t *testing.T, b *Branches, of web, most int, seeds ...string) (reques
 		add(s, "", 0, 0)
 	}
 	requested = make(map[string]int)
-	page := func(path string) weburl.URL {
-		return must.Get(weburl.Parse("http://site.test" + path))(t)
-	}
 	for len(requested) < most {
 		var next entry
 		for _, p := range []int8{probePriority, 0, lastPriority} {
@@ -65,16 +68,16 @@ func crawl(t *testing.T, b *Branches, of web, most int, seeds ...string) (reques
 			continue
 		}
 		requested[next.path]++
-		if len(requested) == 45 {
+		if len(requested) == 55 {
 			for i := range of.outside {
 				other := must.Get(weburl.Parse(fmt.Sprintf("http://other-%d.test/", i)))(t)
-				to := []storage.Found{{URL: page(next.path)}, {URL: page("/")}, {URL: page("/2")}}
+				to := []storage.Found{{URL: urlOf(t, next.path)}, {URL: urlOf(t, "/")}, {URL: urlOf(t, "/2")}}
 				b.Links(other, 0, to, "", false)
 			}
 		}
 		var found []storage.Found
 		for _, to := range of.links(next.path) {
-			u := page(to)
+			u := urlOf(t, to)
 			h := fnv.New64a()
 			h.Write([]byte(u.String()))
 			found = append(found, storage.Found{URL: u, Fingerprint: mix(h.Sum64())})
@@ -83,7 +86,8 @@ func crawl(t *testing.T, b *Branches, of web, most int, seeds ...string) (reques
 		if of.text != nil && b.Suspects("site.test") {
 			text = of.text(next.path)
 		}
-		kept, out, _ := b.Links(page(next.path), next.depth, found, text, of.noIndex)
+		noIndex := of.noIndex && (of.indexed == nil || !of.indexed(next.path))
+		kept, out, _ := b.Links(urlOf(t, next.path), next.depth, found, text, noIndex)
 		refused += len(out)
 		via := next.path
 		if next.depth == 0 {
@@ -257,6 +261,21 @@ type site struct {
 	links links
 }
 
+// pages returns the paths of a site.
+func (s site) pages(t *testing.T) []string {
+	t.Helper()
+	paths, known := []string{s.start}, map[string]bool{s.start: true}
+	for i := 0; i < len(paths); i++ {
+		for _, to := range s.links(paths[i]) {
+			if to = urlOf(t, to).RequestURI(); !known[to] {
+				known[to] = true
+				paths = append(paths, to)
+			}
+		}
+	}
+	return paths
+}
+
 // sites are the structures of large sites. none is a frame without a link.
 func sites() map[string]site {
 	var none []string
@@ -300,7 +319,7 @@ func TestSites(t *testing.T) {
 	assert.True(t, len(all) >= 20, "%d structures", len(all))
 	for name, s := range all {
 		t.Run(name, func(t *testing.T) {
-			want, _ := crawl(t, New(0), web{links: s.links}, 20000, s.start)
+			want := s.pages(t)
 			got, refused := crawl(t, New(40), web{links: s.links}, 20000, s.start)
 			assert.True(t, len(want) >= 500 && len(got) == len(want) && refused <= 0,
 				"%d pages of %d, %d links refused", len(got), len(want), refused)

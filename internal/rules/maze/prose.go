@@ -17,6 +17,7 @@ const (
 	fewestRunes = 4    // of a word; shorter ones belong to the grammar
 	fewRepeats  = 30   // of words on their page, with which nobody wrote a text
 	fewInText   = 8    // words a page, with which a text says nothing
+	manyInText  = 40   // words a page of the texts of generators
 	byPeople    = 2.3  // times the repeats that chance makes; see docs/TRAPS.md
 )
 
@@ -79,8 +80,9 @@ func (p *prose) add(text string) {
 	p.lengths = append(p.lengths, uint16(length))
 }
 
-// author judges the pages so far. Words of a third of the pages are the grammar, or the frame of the site.
-func (p *prose) author() author {
+// author judges the pages so far, and returns how many words a page has of its own. Words of a third of the pages are
+// the grammar, or the frame of the site.
+func (p *prose) author() (by author, words int) {
 	total, own := 0, 0
 	for _, n := range p.lengths {
 		total += int(n)
@@ -100,13 +102,14 @@ func (p *prose) author() author {
 			byChance -= 1 - math.Pow(1-float64(n)/float64(total), float64(c.times))
 		}
 	}
+	words = own / max(len(p.lengths), 1)
 	switch {
 	case own < fewInText*len(p.lengths):
-		return nobody
+		return nobody, words
 	case repeats >= fewRepeats && repeats >= byPeople*byChance:
-		return people
+		return people, words
 	}
-	return generator
+	return generator, words
 }
 
 // wordsOf yields a hash of each word of a text. Where words have no spaces between them, each two

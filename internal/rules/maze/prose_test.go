@@ -108,7 +108,7 @@ func TestAuthor(t *testing.T) {
 			for page := range pages {
 				p.add(c.text(r, page))
 			}
-			if p.author() == c.want {
+			if by, _ := p.author(); by == c.want {
 				right++
 			}
 		}
@@ -133,7 +133,6 @@ func TestProseBounds(t *testing.T) {
 
 // TestEndlessSites: a site that goes on for ever loses nothing if people write its pages, or if others link to them.
 func TestEndlessSites(t *testing.T) {
-	number := regexp.MustCompile(`\d+`)
 	endless := func(path string) (to []string) {
 		r := random(path)
 		for range 2 {
@@ -141,22 +140,63 @@ func TestEndlessSites(t *testing.T) {
 		}
 		return to
 	}
+	const help = "/help/"
+	framed := func(path string) (to []string) {
+		for i := range 9 {
+			to = append(to, fmt.Sprint(help, i))
+		}
+		if strings.HasPrefix(path, help) {
+			return to
+		}
+		return append(to, endless(path)...)
+	}
+	number := regexp.MustCompile(`\d+`)
+	directories := func(path string) (to []string) {
+		for _, link := range framed(path) {
+			if !strings.HasPrefix(link, help) {
+				link += "/"
+			}
+			to = append(to, link)
+		}
+		return to
+	}
+	table := func(path string) string { // of values by chance
+		r := random(path)
+		var b strings.Builder
+		for range 20 {
+			fmt.Fprintf(&b, "value%c%c%c\n", 'a'+r.IntN(26), 'a'+r.IntN(26), 'a'+r.IntN(26))
+		}
+		return b.String()
+	}
 	title := func(path string) string { return "Picture " + number.FindString(path) }
 	for name, c := range map[string]struct {
 		text    func(string) string
 		noIndex bool
 		outside int // hosts that link to it
 		isMaze  bool
+		links   links
 	}{
-		"people write it":           {zoo.Prose, false, 0, false},
-		"others link to it":         {title, false, 3, false},
-		"nobody does":               {title, false, 0, true},
-		"a generator writes it":     {zoo.Babble, false, 3, true},
-		"it is kept out of indexes": {zoo.Prose, true, 3, true},
-		"one other links to it":     {title, false, 1, true},
+		"people write it":                           {zoo.Prose, false, 0, false, endless},
+		"others link to it":                         {title, false, 3, false, endless},
+		"nobody does":                               {title, false, 0, true, endless},
+		"a generator writes it":                     {zoo.Babble, false, 3, true, endless},
+		"it is kept out of indexes":                 {zoo.Prose, true, 3, true, endless},
+		"one other links to it":                     {title, false, 1, true, endless},
+		"a menu, and a generator writes it":         {zoo.Babble, false, 2, true, framed},
+		"a menu, and others link to it":             {zoo.Babble, false, 3, false, framed},
+		"a menu, and nobody writes it":              {title, false, 0, false, framed},
+		"a menu, and short tables":                  {table, false, 0, false, framed},
+		"a menu, and all is kept out of indexes":    {zoo.Prose, true, 0, false, framed},
+		"a menu, and a part is kept out of indexes": {zoo.Prose, true, 0, true, framed},
+		"a menu, and others link to the part":       {zoo.Prose, true, 3, false, framed},
+		"a menu, directories, and noindex":          {zoo.Prose, true, 0, false, directories},
+		"short tables":                              {table, false, 0, true, endless},
 	} {
 		b := New(40)
-		w := web{links: endless, text: c.text, noIndex: c.noIndex, outside: c.outside}
+		w := web{links: c.links, text: c.text, noIndex: c.noIndex, outside: c.outside}
+		if strings.HasSuffix(name, "part") || strings.Contains(name, "a part") {
+			w.indexed = func(path string) bool { return strings.HasPrefix(path, help) }
+		}
 		requested, refused := crawl(t, b, w, 2000, "/")
 		isMaze, pages := refused > 0, len(requested)
 		assert.True(t, isMaze == c.isMaze && (!isMaze || pages <= 200) && (isMaze || pages >= 2000),

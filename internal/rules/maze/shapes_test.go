@@ -1,8 +1,6 @@
 package maze
 
 import (
-	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -13,24 +11,9 @@ import (
 // TestShapesOfMazes: a maze gets at most 200 requests wherever its pages are, alone and behind a site, whose pages are
 // all requested.
 func TestShapesOfMazes(t *testing.T) {
-	names := func(path string, n int, form string) (to []string) {
-		r := random(path)
-		for range n {
-			to = append(to, fmt.Sprintf(form, r.Uint64(), r.Uint64()))
-		}
-		return to
-	}
-	mazes := map[string]links{
-		"query of the root":       func(p string) []string { return names(p, 6, "/?id=%x&t=%x") },
-		"query of a script":       func(p string) []string { return names(p, 6, "/m/index.php?id=%x&t=%x") },
-		"files at the root":       func(p string) []string { return names(p, 6, "/%x-%x") },
-		"directories at the root": func(p string) []string { return names(p, 6, "/%x/%x/") },
-		"mixed": func(p string) []string {
-			return slices.Concat(names(p, 2, "/m/%x/%x"), names(p+"a", 2, "/m?%x=%x"), names(p+"b", 2, "/%x/m/%x/"))
-		},
-		"links back to 3 real pages": func(p string) []string {
-			return append(names(p, 6, "/m/%x/%x"), "/wiki/1", "/wiki/2", "/wiki/3")
-		},
+	mazes := shapes()
+	mazes["links back to 3 real pages"] = func(p string) []string {
+		return append(mazes["a directory"](p), "/wiki/1", "/wiki/2", "/wiki/3")
 	}
 	for name, m := range mazes {
 		for _, pages := range []int{0, 300} {
@@ -48,6 +31,7 @@ func TestShapesOfMazes(t *testing.T) {
 				}
 			}
 			into := len(requested) - in
+			t.Logf("%s behind %d pages: %d requests", name, pages, into)
 			assert.True(t, in >= pages && into <= 200 && refused > 0,
 				"%s behind a site of %d pages: %d of them, %d requests into the maze", name, pages, in, into)
 		}

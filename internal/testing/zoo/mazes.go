@@ -73,6 +73,20 @@ func Mazes() []Maze {
 	}
 }
 
+// WithLinksTo returns the maze, each page of which also links to n of so many pages of its site.
+func (m Maze) WithLinksTo(pages, n int) Maze {
+	links := m.Links
+	m.Name += " with links to its site"
+	m.Links = func(path string) []string {
+		to, r := links(path), numbersOf(path)
+		for range n {
+			to = append(to, fmt.Sprintf("/page/%d", r.IntN(pages)))
+		}
+		return to
+	}
+	return m
+}
+
 // Site returns the maze as a host of its own, with so many ordinary pages in front of it.
 func (m Maze) Site(pages int) Site {
 	return func(_, target string, _ time.Time) (string, bool) {
@@ -97,13 +111,13 @@ type MixedSite struct {
 	Links  func(target string) []string
 }
 
-// Beside returns a site with so many pages in a row, each with a footnote in a directory of its own, and a maze whose
-// entrances are directories at the root, as those of the pages are.
+// Beside returns a site with so many pages in a row, each with a footnote of two pages in a directory of its own, and a
+// maze whose entrances are directories at the root, as those of the pages are.
 func Beside(m Maze, pages int) MixedSite {
 	isPage := func(target string) bool {
 		return target == "/" || strings.HasPrefix(target, "/docs/") || strings.HasPrefix(target, "/note-")
 	}
-	return MixedSite{1 + 2*pages, isPage, func(target string) []string {
+	return MixedSite{1 + 3*pages, isPage, func(target string) []string {
 		var n int
 		frame := []string{"/", "/docs/0", "/docs/1", "/docs/2", "/docs/3"}
 		switch {
@@ -114,8 +128,10 @@ func Beside(m Maze, pages int) MixedSite {
 			return frame
 		case !isPage(target):
 			return m.Links(target)
-		case strings.HasPrefix(target, "/note-"):
+		case strings.HasSuffix(target, "/more"):
 			return frame
+		case strings.HasPrefix(target, "/note-"):
+			return append(frame, target+"more")
 		}
 		_, _ = fmt.Sscanf(target, "/docs/%d", &n) // the site has no other pages
 		frame = append(frame, fmt.Sprintf("/note-%d/", n))
