@@ -97,8 +97,8 @@ func checkTDMFile(t *testing.T, network *memnet.Network) {
 		"a file that robots.txt forbids")
 }
 
-// TestTDMFileComesFirst: the file is requested before any page of its origin also where nothing else
-// separates the requests, and with many pages in memory already.
+// TestTDMFileComesFirst: the file is requested, and its response is there, before any page of its origin is requested,
+// also where nothing else separates the requests and with many pages in memory already; by setting and by policy.
 func TestTDMFileComesFirst(t *testing.T) {
 	t.Parallel()
 	file := tdmFile(`[{"location": "/", "tdm-reservation": 1}]`)
@@ -110,21 +110,36 @@ func TestTDMFileComesFirst(t *testing.T) {
 	for i := range 8 {
 		sites = append(sites, site(fmt.Sprintf("h%d.test", i), "", paths, testweb.Routes{consent.TDMFilePath: file}))
 	}
-	web := testweb.Serve(t, testweb.Config{Sites: sites})
-	o := testOptions(t, web)
-	o.Frontier.Politeness.Delay, o.Frontier.Politeness.PerHost = 0, 4
-	o.Consent = policyOf(t, "train-ai=skip-fetching")
-	var seeds []string
-	for i := range sites {
-		for _, path := range paths {
-			seeds = append(seeds, web.URL(sites[i].Host, path))
+	for _, c := range []struct {
+		policy string // "": the setting
+		delay  time.Duration
+	}{{"train-ai=skip-fetching", 0}, {"", 0}, {"", time.Millisecond}} {
+		web := testweb.Serve(t, testweb.Config{Sites: sites})
+		o := testOptions(t, web)
+		o.Frontier.Politeness.Delay, o.TDMFiles = c.delay, c.policy == ""
+		pages := len(paths)
+		if c.delay == 0 {
+			o.Frontier.Politeness.PerHost = 4
 		}
-	}
-	crawl(t, o, seeds...)
-	for i := range sites {
-		for _, r := range web.Requests().Host(sites[i].Host) {
-			if r.Path != "/robots.txt" && r.Path != consent.TDMFilePath {
-				t.Errorf("%s: a request for %s, which the file refuses", sites[i].Host, r.Path)
+		if c.policy != "" {
+			o.Consent, pages = policyOf(t, c.policy), 0
+		}
+		var seeds []string
+		for i := range sites {
+			for _, path := range paths {
+				seeds = append(seeds, web.URL(sites[i].Host, path))
+			}
+		}
+		crawl(t, o, seeds...)
+		for i := range sites {
+			log := web.Requests().Host(sites[i].Host)
+			first := log.Path(consent.TDMFilePath)
+			must.True(t, len(first) == 1 && len(log) == 2+pages, "%v: %d requests, %d of them for the file",
+				c, len(log), len(first))
+			for _, r := range log {
+				if r.Path != "/robots.txt" && r.Path != consent.TDMFilePath && r.Start.Before(first[0].End) {
+					t.Errorf("%v: a request for %s before the file was there", c, r.Path)
+				}
 			}
 		}
 	}
