@@ -8,6 +8,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/lists"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/seedbook"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/work"
+	"github.com/amble-crawler/amble/internal/rules/seeds"
 	"github.com/amble-crawler/amble/storage"
 )
 
