@@ -2,6 +2,7 @@ package storage
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/amble-crawler/amble/internal/web/weburl"
@@ -85,8 +86,11 @@ func (s *rows) Seeds() (all []SeedRow, err error) {
 	return all, err
 }
 
-// putSeeds writes and removes rows of seeds.
+// putSeeds writes and removes rows of seeds. In the order of their keys each is put at once; in another order a million
+// of them would move each other for a quarter of an hour.
 func putSeeds(to *bucket, seeds []SeedRow) (err error) {
+	seeds = slices.Clone(seeds)
+	slices.SortStableFunc(seeds, func(a, b SeedRow) int { return strings.Compare(a.URL, b.URL) })
 	for i := 0; i < len(seeds) && err == nil; i++ {
 		switch key, value := []byte(seeds[i].URL), seeds[i].Value; {
 		case value == nil:

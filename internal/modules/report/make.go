@@ -160,6 +160,8 @@ func (m *maker) readSeeds() error {
 		}
 		if len(m.seeds) < maxSeedCounts {
 			m.seeds[s.URL] = s
+		} else {
+			m.r.Seeds.Uncounted++
 		}
 	}
 	return nil

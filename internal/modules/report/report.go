@@ -51,9 +51,10 @@ type Type struct {
 
 // Seeds are what became of the seeds.
 type Seeds struct {
-	Total  uint64            `json:"total"`
-	States map[string]uint64 `json:"states"` // seeds by the state of their own URL
-	List   []Seed            `json:"list"`   // those that were not fetched first, then by URL
+	Total     uint64            `json:"total"`
+	Uncounted uint64            `json:"uncounted,omitempty"` // those of Total that are neither in States nor in List
+	States    map[string]uint64 `json:"states"`              // seeds by the state of their own URL
+	List      []Seed            `json:"list"`                // those that were not fetched first, then by URL
 }
 
 // Seed is what became of one seed.
@@ -171,6 +172,7 @@ func (r *Summary) Add(more *Summary, o Options) {
 	})
 	sortTypes(r.Types)
 	r.Seeds.List = sumBy(append(r.Seeds.List, more.Seeds.List...), func(s *Seed) string { return s.URL }, (*Seed).add)
+	r.Seeds.Uncounted = max(r.Seeds.Uncounted, more.Seeds.Uncounted) // each part knows all seeds
 	r.Seeds.finish(len(r.Seeds.List))
 	r.Broken.add(&more.Broken, o)
 	r.Redirects.add(&more.Redirects, o)
@@ -208,7 +210,7 @@ func (s *Seed) count(state storage.State) {
 
 // finish counts the seeds, sorts them, and leaves at most limit.
 func (s *Seeds) finish(limit int) {
-	s.Total, s.States = uint64(len(s.List)), map[string]uint64{}
+	s.Total, s.States = uint64(len(s.List))+s.Uncounted, map[string]uint64{}
 	for i := range s.List {
 		s.States[s.List[i].State]++
 	}

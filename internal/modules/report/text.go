@@ -92,7 +92,11 @@ func (t *text) more(shown int, total uint64) {
 
 func (t *text) seeds() {
 	s := &t.r.Seeds
-	fmt.Fprintf(t, "\n%s: %s.\n", console.Plural(s.Total, "seed"), countsText(s.States))
+	counted := ""
+	if s.Uncounted > 0 {
+		counted = " of which " + console.Grouped(s.Total-s.Uncounted) + " are counted"
+	}
+	fmt.Fprintf(t, "\n%s%s: %s.\n", console.Plural(s.Total, "seed"), counted, countsText(s.States))
 	list := s.List[:min(len(s.List), textRows)]
 	rows := [][]string{}
 	for i := range list {

@@ -67,6 +67,24 @@ func TestHostileTexts(t *testing.T) {
 	assert.True(t, example().Write(&bytes.Buffer{}, FormatCSV, "none") != nil, "there is no such table")
 }
 
+// TestUncountedSeeds: a report says how many of the seeds it counts, if they are not all.
+func TestUncountedSeeds(t *testing.T) {
+	a := example()
+	a.Seeds.Uncounted = 999_999
+	sum := newSummary()
+	sum.Add(a, Options{Limit: 10})
+	sum.Add(a, Options{Limit: 10})
+	assert.Equal(t, sum.Seeds.Total, 1_000_000, "seeds in all")
+	for format, says := range map[string]string{
+		FormatText: "1,000,000 seeds of which 1 are counted: 1 failed.",
+		FormatHTML: "1,000,000 in all, 999,999 of which are not counted: 1 failed.",
+	} {
+		var b bytes.Buffer
+		must.Do(t, sum.Write(&b, format, ""))
+		assert.Contains(t, b.String(), says, format, "does not say")
+	}
+}
+
 // TestAdd: the reports of two parts of a crawl are that of the whole.
 func TestAdd(t *testing.T) {
 	a, b := example(), example()
