@@ -19,6 +19,7 @@ type Answer struct {
 	Shape  uint64 // of the document, as [Shape] returns it; needed where [Answer.HasShape] says so
 	URL    uint64 // a hash of the URL; needed where [Answer.MayBeOfWall] says so
 	Place  uint64 // the same, as [PlaceOf] returns it; always needed of a redirect: that of its target
+	From   uint64 // of a redirect: the place of the URL itself
 	// FromSame reports whether the URL was found on a page of the host that has the same document. A
 	// wall hides pages that were found before it, so such a URL speaks for no wall.
 	FromSame bool

@@ -355,6 +355,26 @@ func fresh(a, c uint64) (sims []sim) {
 	return sims
 }
 
+// makers are those of challenges, by their documents.
+var makers = map[string]string{
+	"cloudflare": "Cloudflare", "cf-german": "Cloudflare", "anubis": "Anubis", "anubis-fr": "Anubis",
+	"datadome": "DataDome", "imperva": "Imperva Incapsula", "imperva-stub": "Imperva Incapsula",
+	"akamai-denied": "Akamai", "akamai-cpt": "Akamai", "aws": "AWS WAF", "kasada": "Kasada", "sgcaptcha": "SiteGround",
+	"vercel": "Vercel", "human": "HUMAN (PerimeterX)", "sucuri-block": "Sucuri", "sucuri-check": "Sucuri",
+	"ddg": "DDoS-Guard", "goaway": "go-away", "azure": "Azure WAF", "f5": "F5 BIG-IP", "sorry": "Google",
+	"distil": "Distil",
+}
+
+// by returns the maker of the wall of a trace, as a label has it; "": none is known.
+func by(lines []string) string {
+	for _, l := range lines {
+		if maker := makers[strings.Fields(l[1:])[4]]; l[0] == '!' && maker != "" {
+			return " by " + maker
+		}
+	}
+	return ""
+}
+
 // TestHeldOutFiles holds that the crawls make the traces in testdata. With -held it writes them.
 func TestHeldOutFiles(t *testing.T) {
 	for dir, sims := range map[string][]sim{"held": heldOut(), "fresh": fresh(82, 9)} {
@@ -363,7 +383,8 @@ func TestHeldOutFiles(t *testing.T) {
 			if dir == "fresh" {
 				s.Rand = rand.New(rand.NewPCG(4716, uint64(i)))
 			}
-			text := "# " + s.name + ": " + s.label + "\n" + strings.Join(s.run(7+i%6), "\n") + "\n"
+			lines := s.run(7 + i%6)
+			text := "# " + s.name + ": " + s.label + by(lines) + "\n" + strings.Join(lines, "\n") + "\n"
 			file := fmt.Sprintf("testdata/%s/%02d-%s.txt", dir, i+1, s.name)
 			if *writeHeld {
 				must.Do(t, os.WriteFile(file, []byte(text), 0o600))

@@ -28,7 +28,7 @@ func PlaceOf(url string) uint64 {
 	for part := range strings.SplitSeq(query, "&") {
 		name, value, _ := strings.Cut(part, "=")
 		add(name)
-		if !isReturn(value) {
+		if !isReturn(value) && !isSession(name) {
 			add(value)
 		}
 	}
@@ -39,6 +39,16 @@ func PlaceOf(url string) uint64 {
 func isReturn(value string) bool {
 	return len(value) > longestValue || strings.HasPrefix(value, "/") ||
 		len(value) >= 3 && strings.EqualFold(value[:3], "%2f")
+}
+
+// isSession reports whether a parameter says by its name that it has a token, however short that is.
+func isSession(name string) bool {
+	for _, end := range [...]string{"session", "sessionid", "token", "nonce"} {
+		if n := len(name) - len(end); n >= 0 && strings.EqualFold(name[n:], end) {
+			return true
+		}
+	}
+	return false
 }
 
 // judgeSame judges a redirect, or an empty page, by the place or document that it shares with others:
@@ -83,6 +93,12 @@ func (s *State) change(h uint16, same uint8) {
 	}
 	s.earlier = [2]uint16{s.document, s.earlier[0]}
 	s.document, s.same, s.gate = h, same, 0
+}
+
+// leadsAway reports whether a redirect is that of the place to which the others lead, as a check for cookies leads
+// back, or leads elsewhere behind a wall.
+func (s *State) leadsAway(a *Answer) bool {
+	return s.same > 0 && fold64(a.From) == s.document || s.walled && a.document16() != s.document
 }
 
 // isAtWall reports whether a page is that of the place to which the last redirects led. It says nothing

@@ -74,8 +74,11 @@ type State struct {
 // Observe takes the next response of the host, which ended at an instant, and returns what it means.
 func (s *State) Observe(at time.Time, a Answer) Verdict {
 	sign := a.Sign()
-	if s.isAtWall(sign, &a) || sign == SignRedirect && s.walled && a.document16() != s.document {
-		sign = SignNone // it neither shows that there is a wall nor that there is none
+	if s.isAtWall(sign, &a) || sign == SignRedirect && s.leadsAway(&a) {
+		sign = SignNone // it shows no more than the redirect to it
+		if s.Suspects() && s.kind == KindRedirect {
+			s.evidence = min(s.evidence+mostRefused/2, threshold)
+		}
 	}
 	if s.walled {
 		return s.probe(at, sign, &a)

@@ -40,7 +40,7 @@ func (j *judging) wallAnswer(res *Result, resp *fetch.Response) wall.Answer {
 	}
 	a.Section, a.Top = wall.Sections(l.Head.RequestURI)
 	if resp.Status/100 == 3 {
-		a.Place = placeOf(l.URL, resp)
+		a.Place, a.From = placeOf(l.URL, resp), wall.PlaceOf(l.URL.String())
 	}
 	a.HTML = extract.IsHTML(resp.Header.Get("Content-Type"), resp.Body.Head(sniffBytes))
 	if resp.Status/100 == 2 {
