@@ -315,19 +315,14 @@ func (s *scheduler) leaveLimits(h *host, now instant) {
 	if h.state == limited {
 		for _, l := range h.active.limits {
 			if l != nil {
-				l.leave(h)
+				for i := range l.waiters {
+					l.waiters[i] = slices.DeleteFunc(l.waiters[i], func(w *host) bool { return w == h })
+				}
 			}
 		}
 		h.state = empty
 	}
 	s.releaseReserved(h, now)
-}
-
-// leave removes a host from the waiters.
-func (l *limit) leave(h *host) {
-	for i := range l.waiters {
-		l.waiters[i] = slices.DeleteFunc(l.waiters[i], func(w *host) bool { return w == h })
-	}
 }
 
 // setOptedOut determines which queues of a host opted out.

@@ -14,6 +14,8 @@ import (
 type Frontier struct {
 	*scheduler
 	restored politeness.Host // of the host that is restored: there are many
+	fresh    host            // with the times of one without a request that is restored at freshAt
+	freshAt  time.Time
 }
 
 // New returns an empty frontier. Instants count from epoch, which should carry a monotonic reading,
@@ -52,17 +54,38 @@ func (f *Frontier) Restore(s *storage.Host, now time.Time) error {
 		h.lookup = resolved
 	}
 	f.budgets.restore(h, s)
-	h.restoreLatency(&state)
-	polite := f.restorePoliteness(&f.restored, state, h, now)
-	f.gate.tellStored(s.Name, polite)
-	if !polite.ReadyUnpaused(now).After(now) {
-		polite.HoldFor(now, f.spread(polite.Delay(now)), politeness.ReasonStart)
+	if len(s.Politeness) > 0 || !f.restoreFresh(h, now) {
+		h.restoreLatency(&state)
+		polite := f.restorePoliteness(&f.restored, state, h, now)
+		f.gate.tellStored(s.Name, polite)
+		if !polite.ReadyUnpaused(now).After(now) {
+			polite.HoldFor(now, f.spread(polite.Delay(now)), politeness.ReasonStart)
+		}
+		f.saveTimes(h, polite, storedWallKind(&state))
 	}
-	f.saveTimes(h, polite, storedWallKind(&state))
 	h.backlog = s.Backlog()
 	f.budgets.counts.count(h, s.URLs() > 0, s.Of(storage.Queued)+s.Of(storage.Retrying) > 0)
 	f.schedule(h, f.instant(now))
 	return nil
+}
+
+// restoreFresh sets the times of a host without a request. They are the same for all that are restored at an instant,
+// but for the spread of their starts. It reports whether that is so.
+func (f *Frontier) restoreFresh(h *host, now time.Time) bool {
+	p := &f.o.Politeness
+	if h.ready != always || h.marks.has(isNew) || f.o.Gate != nil || p.Paused || p.Hours != nil {
+		return false
+	}
+	if f.freshAt != now {
+		f.freshAt, f.fresh = now, host{ready: always}
+		f.saveTimes(&f.fresh, f.restorePoliteness(&f.restored, politeness.State{}, &f.fresh, now), wall.KindNone)
+	}
+	h.ready, h.waitReason, h.closed, h.delay = f.fresh.ready, f.fresh.waitReason, f.fresh.closed, f.fresh.delay
+	if d := f.spread(p.Delay); d > 0 && h.ready <= f.instant(now) {
+		h.ready, h.waitReason = f.instant(now)+instant(d), politeness.ReasonStart
+		h.closed = newClosed(wall.KindNone, d > politeness.ParkedAfter)
+	}
+	return true
 }
 
 // restorePoliteness makes polite that of a host of the store: what was committed, at least what this process knows,
@@ -106,7 +129,7 @@ const RestartDelay = 10 * time.Second
 // the other holds, so that it can end without loading the host. behind is the wall that it is behind.
 func (b *base) saveTimes(h *host, polite *politeness.Host, behind wall.Kind) {
 	e := polite.Explain(b.clock)
-	h.ready, h.waitReason, h.closed = b.instant(polite.ReadyUnpaused(b.clock)), e.Reason, newClosed(behind, e.Parked)
+	h.ready, h.waitReason, h.closed = b.instant(e.Unpaused), e.Reason, newClosed(behind, e.Parked)
 	h.delay = float32(e.Delay.Seconds())
 	if e.Reason == politeness.ReasonPause {
 		h.workAt = b.instant(e.Until)

@@ -134,10 +134,6 @@ func (h *host) nameList() int {
 // nextLookup is the instant before which another lookup of the host's name is of no use.
 func (h *host) nextLookup() instant { return instant(h.noLookupUntil) * instant(time.Second) }
 
-func (h *host) setNextLookup(until instant) {
-	h.noLookupUntil = uint32((until + instant(time.Second) - 1) / instant(time.Second))
-}
-
 // seeded reports whether one of the URLs in memory is a seed.
 func (a *active) seeded() bool {
 	for i := range a.queues {
@@ -256,7 +252,7 @@ func (s *scheduler) pin(h *host, r *ResolveReport, now instant) {
 // unless the answer is final.
 func (s *scheduler) lookupFailed(h *host, r *ResolveReport) {
 	if r.Absent {
-		h.setNextLookup(s.instant(r.End) + instant(r.TTL))
+		h.noLookupUntil = uint32((s.instant(r.End) + instant(r.TTL+time.Second) - 1) / instant(time.Second)) // rounded up
 		h.absent = min(h.absent, s.o.MaxAttempts-1) + 1
 	}
 	if r.Final || h.absent >= s.o.MaxAttempts {

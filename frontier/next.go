@@ -188,7 +188,7 @@ func (t *turn) leasePage(q *originQueue, head *storage.Head, recrawl bool) *outs
 	case pages.fetched >= most:
 		no = storage.Outcome{State: storage.Excluded, Reason: storage.ReasonSeedPages}
 	default: // the outcomes of those in flight decide
-		q.awaitPages(t.at)
+		q.heldUntil, q.matchUntil, q.holdReason = t.at+seedPagesWait, always, 0
 		return nil
 	}
 	if no.State == storage.Queued && !t.s.budgets.countSitemap(h, head) {

@@ -107,8 +107,3 @@ func (s *seedPages) end(p *pagesOf, became storage.State) {
 // seedPagesWait is for how long a queue waits for pages in flight before it is decided again whether its next page may
 // be fetched.
 const seedPagesWait = instant(time.Second)
-
-// awaitPages lets a queue wait for pages of a seed that are in flight.
-func (q *originQueue) awaitPages(now instant) {
-	q.heldUntil, q.matchUntil, q.holdReason = now+seedPagesWait, always, 0
-}

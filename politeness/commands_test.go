@@ -27,6 +27,25 @@ func TestPauseAndResume(t *testing.T) {
 	wantReady(t, h, 10*s, ReasonRetryAfter)
 }
 
+// TestUnpaused: an explanation has when the host would be ready without the pause, also where the pause ends within
+// hours that are not allowed.
+func TestUnpaused(t *testing.T) {
+	opens := at(5 * time.Hour).UTC().Format("15:04")
+	for name, amend := range map[string]func(*Options){
+		"usual": func(*Options) {}, "all paused": func(o *Options) { o.Paused = true },
+		"hours": func(o *Options) { o.Hours = newHours(t, "", at(0).UTC().Format("15:04")+"-"+opens) },
+	} {
+		h := newHost(amend)
+		h.Ended(at(0), Result{Signal: SignalThrottled, RetryAfter: time.Minute})
+		for _, until := range []time.Duration{0, time.Second, time.Hour, 6 * time.Hour} {
+			if until > 0 {
+				h.Pause(at(0), at(until))
+			}
+			assert.Equal(t, h.Explain(at(1)).Unpaused, h.ReadyUnpaused(at(1)), name, "paused for", until)
+		}
+	}
+}
+
 func TestSetDelay(t *testing.T) {
 	const s = time.Second
 	h := newHost(func(o *Options) { o.Delay = 10 * s })

@@ -15,6 +15,7 @@ type Explanation struct {
 	Source       Source        // where Reason comes from
 	Since        time.Time     // when the wait began; zero: there is none, or it is unknown
 	Until        time.Time     // Host.Ready
+	Unpaused     time.Time     // Host.ReadyUnpaused
 	Delay        time.Duration // the delay in force between requests
 	DelayReason  Reason        // the sign that decides Delay
 	DelaySource  Source        // where DelayReason comes from
@@ -47,11 +48,16 @@ func (s Source) String() string {
 func (h *Host) Explain(now time.Time) Explanation {
 	always := h.delay()
 	w, d := h.wait(always, now), h.delayAt(always, now)
+	unpaused := w.until
+	if h.options.Paused || h.holds.has(ReasonPause) {
+		unpaused = h.ReadyUnpaused(now)
+	}
 	return Explanation{
 		Reason:       w.reason,
 		Source:       h.source(w.reason, w.line, w.header),
 		Since:        w.since,
 		Until:        w.until,
+		Unpaused:     unpaused,
 		Delay:        d.delay,
 		DelayReason:  d.reason,
 		DelaySource:  h.source(d.reason, d.line, ""),

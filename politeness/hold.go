@@ -2,6 +2,7 @@ package politeness
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -62,6 +63,11 @@ func (h *holds) drop(kind Reason) {
 		}
 	}
 	*h = kept
+}
+
+// has reports whether there is a hold of a kind.
+func (h holds) has(kind Reason) bool {
+	return slices.ContainsFunc(h, func(x Hold) bool { return x.Reason.kind() == kind })
 }
 
 // last returns the hold that ends last, of all kinds but one, or the zero Hold if there is none.
