@@ -33,7 +33,7 @@ type Want struct {
 func (f *Frontier) LeaseRemote(now time.Time, w Want, take func(*Lease) bool) (wake time.Time) {
 	f.readClock(now)
 	turn := remoteTurn{f: f, now: now, want: w, most: max(w.PerHost, 1)}
-	f.widenBatches(turn.most)
+	turn.widenBatches()
 	f.leases.remote = true
 	if f.o.Batches {
 		f.gate.inBatch.Most = turn.most
@@ -54,7 +54,7 @@ func (f *Frontier) LeaseRemote(now time.Time, w Want, take func(*Lease) bool) (w
 			hosts++
 			f.gate.inBatch.More = f.o.Batches
 			ended = ended || turn.more(h, take)
-			f.endBatch(h, now)
+			turn.endBatch(h)
 		}
 		if ended {
 			return time.Time{}
@@ -75,13 +75,23 @@ func (f *Frontier) Prepare(now time.Time) bool {
 	return f.memory.activating > before
 }
 
-// widenBatches takes note that a fetcher wants so many URLs of a host. Hosts with as many requests in
+// remoteTurn is one call of LeaseRemote.
+type remoteTurn struct {
+	f     *Frontier
+	now   time.Time
+	want  Want
+	most  int     // requests in flight to one host
+	aside []*host // in no heap: due, but with as many requests in flight as are wanted
+}
+
+// widenBatches takes note that a fetcher wants so many URLs of a host as the call says. Hosts with as many requests in
 // flight as others wanted so far may then have more.
-func (f *Frontier) widenBatches(most int) {
-	if !f.o.Batches || most <= f.leases.batchSize {
+func (r *remoteTurn) widenBatches() {
+	f := r.f
+	if !f.o.Batches || r.most <= f.leases.batchSize {
 		return
 	}
-	f.leases.batchSize = most
+	f.leases.batchSize = r.most
 	for h := range f.hosts.all {
 		if h.state == leased && h.active != nil {
 			f.schedule(h, f.instant(f.clock))
@@ -90,21 +100,12 @@ func (f *Frontier) widenBatches(most int) {
 }
 
 // endBatch takes note that a host has given out what it gives out at a time.
-func (f *Frontier) endBatch(h *host, now time.Time) {
-	if f.o.Batches && h.active != nil {
-		h.active.batchAt = f.instant(now)
+func (r *remoteTurn) endBatch(h *host) {
+	if f := r.f; f.o.Batches && h.active != nil {
+		h.active.batchAt = f.instant(r.now)
 		h.marks.set(isNew, false)
-		f.schedule(h, f.instant(now))
+		f.schedule(h, f.instant(r.now))
 	}
-}
-
-// remoteTurn is one call of LeaseRemote.
-type remoteTurn struct {
-	f     *Frontier
-	now   time.Time
-	want  Want
-	most  int     // requests in flight to one host
-	aside []*host // in no heap: due, but with as many requests in flight as are wanted
 }
 
 // due is the host of all lanes that has been due longest and has room for a request.
@@ -183,7 +184,7 @@ func (r *remoteTurn) leaseOf(id storage.HostID, take func(*Lease) bool) (wake ti
 	before := f.leases.last
 	ended := r.more(h, take)
 	if f.leases.last > before {
-		f.endBatch(h, r.now)
+		r.endBatch(h)
 	}
 	if ended || h.active == nil || h.active.inFlight >= r.most {
 		return time.Time{}

@@ -47,19 +47,17 @@ func CheckDamaged(ctx context.Context, dir string, report func(Finding)) error {
 
 // hasSums reports whether rows of a damaged file have checksums: one of them has, wherever it is.
 func hasSums(f *os.File, m boltfile.Meta) (summed bool) {
+	look := func(k, v []byte) {
+		_, _, ok := bucketOf(k, v)
+		summed = summed || ok
+	}
 	w := boltfile.Walk{
 		Ctx: context.Background(), File: f, Meta: m, Leaves: boltfile.Everything, Report: func(string, string) {},
-		Row: func(_ string, k, v []byte) {
-			_, _, ok := bucketOf(k, v)
-			summed = summed || ok
-		},
+		Row: func(_ string, k, v []byte) { look(k, v) },
 	}
 	_ = w.Run() // the context does not end
 	for id := uint64(2); id < m.Pages && !summed; id++ {
-		w.EachRow(id, func(k, v []byte) {
-			_, _, ok := bucketOf(k, v)
-			summed = summed || ok
-		})
+		w.EachRow(id, look)
 	}
 	return summed
 }

@@ -17,12 +17,9 @@ func EncodeOffset(offset uint64) []byte { return binary.BigEndian.AppendUint64(n
 
 // DecodeOffset is the inverse of EncodeOffset. A mark that was never set is offset 0.
 func DecodeOffset(b []byte) (uint64, error) {
-	if len(b) == 0 {
-		return 0, nil
-	}
 	d := wire.NewDecoder(b)
 	offset := d.Uint64()
-	if d.End() != nil {
+	if len(b) > 0 && d.End() != nil {
 		return 0, fmt.Errorf("%w: ledger mark", ErrCorrupt)
 	}
 	return offset, nil

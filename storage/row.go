@@ -211,32 +211,31 @@ func (r *hostRow) decodePayloads(id HostID, b []byte) bool {
 func (r *hostRow) appendExtras(b []byte) []byte {
 	at := len(b)
 	b = append(b, 0)
-	if r.plain != 0 {
-		b[at] |= rowPlain
+	has := func(part byte, there bool) bool {
+		if there {
+			b[at] |= part
+		}
+		return there
+	}
+	if has(rowPlain, r.plain != 0) {
 		b = binary.BigEndian.AppendUint32(b, r.plain)
 	}
-	if len(r.queries) > 0 {
-		b[at] |= rowQueries
+	if has(rowQueries, len(r.queries) > 0) {
 		b = r.queries.append(b)
 	}
-	if len(r.digests) > 0 {
-		b[at] |= rowDigests
+	if has(rowDigests, len(r.digests) > 0) {
 		b = r.digests.append(b)
 	}
-	if len(r.site) > 0 {
-		b[at] |= rowSite
+	if has(rowSite, len(r.site) > 0) {
 		b = appendShort(b, string(r.site))
 	}
-	if len(r.errors) > 0 {
-		b[at] |= rowErrors
+	if has(rowErrors, len(r.errors) > 0) {
 		b = r.errors.append(b)
 	}
-	if len(r.payloads) > 0 {
-		b[at] |= rowPayloads
+	if has(rowPayloads, len(r.payloads) > 0) {
 		b = r.payloads.append(b)
 	}
-	if len(r.wall) > 0 {
-		b[at] |= rowWall
+	if has(rowWall, len(r.wall) > 0) {
 		b = appendShort(b, string(r.wall))
 	}
 	return b

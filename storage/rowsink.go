@@ -16,8 +16,7 @@ type rowSink interface {
 // discard is a rowSink for those who only count.
 type discard struct{}
 
-func (discard) Begin([]byte) error { return nil }
-
+func (discard) Begin([]byte) error    { return nil }
 func (discard) Put(_, _ []byte) error { return nil }
 
 // putSorted passes rows on in the order of their keys.

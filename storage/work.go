@@ -5,12 +5,9 @@ package storage
 type work uint64
 
 func newWork(host HostID, kind, index int) work { return work(host)<<32 | work(kind)<<29 | work(index) }
-
-func (i work) host() HostID { return HostID(i >> 32) }
-
-func (i work) kind() int { return int(i >> 29 & 7) }
-
-func (i work) index() int { return int(i & (1<<29 - 1)) }
+func (i work) host() HostID                     { return HostID(i >> 32) }
+func (i work) kind() int                        { return int(i >> 29 & 7) }
+func (i work) index() int                       { return int(i & (1<<29 - 1)) }
 
 // The kinds, in the order in which they are applied to a host: the outcome of a page decides
 // whether its links are accepted.

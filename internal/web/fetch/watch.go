@@ -61,7 +61,7 @@ type watch struct {
 // count.
 type bound struct {
 	lasts  time.Duration // 0: for ever
-	start  time.Time     // by the clock of the machine
+	start  time.Time
 	waited time.Duration // for bandwidth, until start
 }
 
@@ -82,7 +82,7 @@ func newWatch(parent context.Context, total time.Duration, a *account, now func(
 
 // beginLocked begins a bound.
 func (w *watch) beginLocked(b *bound, lasts time.Duration) {
-	*b = bound{lasts: lasts, start: time.Now(), waited: w.account.waited()}
+	*b = bound{lasts: lasts, start: w.now(), waited: w.account.waited()}
 }
 
 // ring ends the request if one of its bounds is over. Else the timer rings when the next may be: a bound that begins
@@ -94,7 +94,7 @@ func (w *watch) ring() {
 		return
 	}
 	waited, still := w.account.waiting()
-	now, next := time.Now(), w.total
+	now, next := w.now(), w.total
 	left := next.left(now, waited+still)
 	if l := w.part.left(now, waited+still); w.part.lasts > 0 && l < left {
 		next, left = w.part, l
