@@ -68,7 +68,7 @@ func (p *Printer) Format() Format {
 
 // named returns the form that the name of the file says.
 func (p *Printer) named() (f Format, known bool) {
-	switch strings.ToLower(filepath.Ext(strings.TrimSuffix(p.file, filepath.Ext(compression(p.file))))) {
+	switch p.ending() {
 	case ".csv":
 		return CSV, true
 	case ".json":
@@ -79,13 +79,19 @@ func (p *Printer) named() (f Format, known bool) {
 	return p.Default, false
 }
 
+// ending returns the end of the name of the file, without that of its compression; empty: it has none.
+func (p *Printer) ending() string {
+	return strings.ToLower(filepath.Ext(strings.TrimSuffix(p.file, filepath.Ext(compression(p.file)))))
+}
+
 // Check returns what is wrong with the flags: a file holds what its name says.
 func (p *Printer) Check() error {
 	named, known := p.named()
 	if known && named != p.Format() {
 		return Usagef("the name %s says another form than the flag: leave out the flag, or name another file", p.file)
 	}
-	if p.file != "" && !known && p.Format() == Text {
+	isOther := p.ending() != "" && !p.json && !p.lines && !p.csv // such as .xlsx
+	if p.file != "" && !known && (isOther || p.Format() == Text) {
 		return Usagef("the name %s says no form: let it end in .csv, .json or .jsonl", p.file)
 	}
 	return nil

@@ -137,8 +137,15 @@ func (o *Outcome) Since(state string) int { return max(o.Status.URLs[state]-o.Be
 // failed, with the commands that show more.
 func writeFailures(b *strings.Builder, out *Outcome) {
 	if len(out.Status.Failed) > 0 {
-		fmt.Fprintf(b, "Given up for: %s; amble urls --state failed lists them, amble retry requests them again.\n",
-			console.CountsText(out.Status.Failed))
+		how, times := "", uint64(0)
+		for _, n := range out.Status.Failed {
+			times += n
+		}
+		if times > uint64(out.Since("failed")) { // some were put back since, or had failed before
+			how = ", each time counted"
+		}
+		fmt.Fprintf(b, "Given up for%s: %s; amble urls --state failed lists them, amble retry requests them again.\n",
+			how, console.CountsText(out.Status.Failed))
 	}
 	seeds := &out.Seeds
 	if out.Stopped() || !seeds.Failed {

@@ -29,6 +29,12 @@ func withRequisites(s crawl.Status, n int) crawl.Status {
 	return s
 }
 
+// givingUp adds what a run gave up URLs for.
+func givingUp(s crawl.Status, failed map[string]uint64) crawl.Status {
+	s.Failed = failed
+	return s
+}
+
 func TestSummaries(t *testing.T) {
 	limited := config.Default()
 	limited.Crawl.MaxPages, limited.Crawl.MaxBytes, limited.Crawl.MaxTime = 7, 1<<20, 50*time.Minute
@@ -47,6 +53,13 @@ func TestSummaries(t *testing.T) {
 			[]string{"Finished after 1m 15s: fetched 5 pages (2.0 KiB received) and followed 1 redirect.\n3 URLs " +
 				"were denied by robots.txt, 1 URL was left out.\n",
 				"  database  data/amble.db\n  output    data/output\n"}, "failed"},
+		{"given up", false,
+			Outcome{Summary: crawl.Summary{Status: givingUp(counts(7, 0, 2, 0, 0, 0), map[string]uint64{"status 404": 2}),
+				Fresh: true}}, 0, []string{"2 URLs failed.\nGiven up for: 2 status 404; amble"}, "counted"},
+		{"given up and put back", false,
+			Outcome{Summary: crawl.Summary{Status: givingUp(counts(7, 0, 2, 0, 0, 7), map[string]uint64{"status 404": 2,
+				"status 403": 7}), Fresh: true}}, 0,
+			[]string{"2 URLs failed.\nGiven up for, each time counted: 7 status 403, 2 status 404; amble"}, "postponed"},
 		{"requisites are no pages", false,
 			Outcome{Summary: crawl.Summary{Status: withRequisites(counts(9, 0, 0, 0, 0, 0), 5), Fresh: true},
 				Before: withRequisites(counts(3, 0, 0, 0, 0, 0), 1)}, 0,
