@@ -183,7 +183,8 @@ func rejected(err error) error {
 	for _, p := range problems {
 		key := p.Key
 		p.Key = ""
-		list = append(list, server.RejectedSetting{Key: key, Message: p.String()})
+		text := strings.TrimPrefix(p.String(), config.PatchName+": ")
+		list = append(list, server.RejectedSetting{Key: key, Message: text})
 	}
 	return list
 }

@@ -35,13 +35,12 @@ func newControlCommand(settings *Program) *cobra.Command {
 		c.crawlCommand("stop", "End the crawl now", "Shut the crawl down as SIGTERM does: requests in flight have\n"+
 			"crawl.shutdown_grace to end, and everything is committed."),
 		c.delay(),
-		c.hostCommand("forget", "Forget what was learned about a host", "Drop the backoff and the errors of a host, "+
-			"and fetch its robots.txt again. Its restart hold stays."),
+		c.forget(),
 		c.drop(), c.deletion(), c.set(), c.reload(),
-		c.fetcherCommand("cut-off", http.MethodDelete, "Cut a fetcher off",
+		c.fetcherCommand("cut-off", http.MethodDelete, " is cut off", "Cut a fetcher off",
 			"Refuse all requests and reports of a fetcher "+
 				"from now on.\nIts leases run out at their deadlines, since its requests may still be under way."),
-		c.fetcherCommand("admit", http.MethodPost, "Admit a fetcher that is cut off", "Undo amble control cut-off."),
+		c.fetcherCommand("admit", http.MethodPost, " is admitted", "Admit a fetcher that is cut off", "Undo amble control cut-off."),
 	)
 }
 
@@ -72,8 +71,6 @@ func (c *controlling) post(ctx context.Context, path string, body, to any) error
 	return c.submit(ctx, http.MethodPost, path, body, to)
 }
 
-func hostCommandPath(host, name string) string { return "/hosts/" + url.PathEscape(host) + "/" + name }
-
 // crawl submits a command for the crawl, and prints its new state.
 func (c *controlling) crawl(command *cobra.Command, name string) error {
 	var now struct{ State string }
@@ -89,17 +86,35 @@ func (c *controlling) crawlCommand(name, short, long string) *cobra.Command {
 		RunE: func(command *cobra.Command, _ []string) error { return c.crawl(command, name) }}
 }
 
-func (c *controlling) hostCommand(name, short, long string) *cobra.Command {
-	return &cobra.Command{Use: name + " HOST", Short: short, Long: long, Args: console.Exactly(1, "HOST"),
-		ValidArgsFunction: c.settings.CompleteHostArgument(), RunE: func(command *cobra.Command, hosts []string) error {
-			return c.post(command.Context(), hostCommandPath(hosts[0], name), nil, nil)
-		}}
+// host submits a command for a host, and prints what has been done: HOST, and text.
+func (c *controlling) host(command *cobra.Command, host, name string, body any, text string) error {
+	if err := c.post(command.Context(), "/hosts/"+url.PathEscape(host)+"/"+name, body, nil); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(command.OutOrStdout(), inspect.CanonicalHost(host)+text)
+	return err
 }
 
-func (c *controlling) fetcherCommand(name, method, short, long string) *cobra.Command {
+func (c *controlling) forget() *cobra.Command {
+	return &cobra.Command{
+		Use: "forget HOST", Short: "Forget what was learned about a host", Args: console.Exactly(1, "HOST"),
+		Long:              "Drop the backoff and the errors of a host, and fetch its robots.txt again. Its restart hold stays.",
+		ValidArgsFunction: c.settings.CompleteHostArgument(),
+		RunE: func(command *cobra.Command, hosts []string) error {
+			return c.host(command, hosts[0], "forget", nil, ": backoff and errors are forgotten")
+		},
+	}
+}
+
+func (c *controlling) fetcherCommand(name, method, done, short, long string) *cobra.Command {
 	return &cobra.Command{Use: name + " FETCHER", Short: short, Long: long, Args: console.Exactly(1, "FETCHER"),
 		RunE: func(command *cobra.Command, names []string) error {
-			return c.submit(command.Context(), method, "/fetchers/"+url.PathEscape(names[0]), nil, nil)
+			path := "/fetchers/" + url.PathEscape(names[0])
+			if err := c.submit(command.Context(), method, path, nil, nil); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintln(command.OutOrStdout(), names[0]+done)
+			return err
 		}}
 }
 
@@ -120,10 +135,10 @@ func (c *controlling) pause() *cobra.Command {
 			case len(hosts) == 0:
 				return c.crawl(command, "pause")
 			case length == 0:
-				return c.post(command.Context(), hostCommandPath(hosts[0], "pause"), nil, nil)
+				return c.host(command, hosts[0], "pause", nil, " is paused until it is resumed")
 			}
-			return c.post(command.Context(), hostCommandPath(hosts[0], "pause"),
-				map[string]float64{"seconds": length.Seconds()}, nil)
+			return c.host(command, hosts[0], "pause", map[string]float64{"seconds": length.Seconds()},
+				" is paused for "+length.String())
 		},
 	}
 	command.Flags().DurationVar(&length, "for", 0, "duration of the pause, such as 2h")
@@ -140,7 +155,7 @@ func (c *controlling) resume() *cobra.Command {
 			if len(hosts) == 0 {
 				return c.crawl(command, "resume")
 			}
-			return c.post(command.Context(), hostCommandPath(hosts[0], "resume"), nil, nil)
+			return c.host(command, hosts[0], "resume", nil, " is not paused")
 		},
 	}
 }
@@ -158,8 +173,11 @@ func (c *controlling) delay() *cobra.Command {
 			if err != nil || d < 0 {
 				return console.Usagef("%q is not a delay; want a duration with its unit, such as 30s", args[1])
 			}
-			return c.post(command.Context(), hostCommandPath(args[0], "delay"),
-				map[string]float64{"seconds": d.Seconds()}, nil)
+			text := ": " + d.String() + " between requests, or longer if the host demands it"
+			if d == 0 {
+				text = ": politeness.delay between requests, or longer if the host demands it"
+			}
+			return c.host(command, args[0], "delay", map[string]float64{"seconds": d.Seconds()}, text)
 		},
 	}
 }
@@ -173,7 +191,7 @@ func (c *controlling) drop() *cobra.Command {
 		Args: console.Exactly(1, "HOST"),
 		RunE: func(command *cobra.Command, hosts []string) error {
 			var done struct{ Dropped int }
-			if err := c.post(command.Context(), hostCommandPath(hosts[0], "drop"), nil, &done); err != nil {
+			if err := c.post(command.Context(), "/hosts/"+url.PathEscape(hosts[0])+"/drop", nil, &done); err != nil {
 				return err
 			}
 			_, err := fmt.Fprintf(command.OutOrStdout(), "%s to be excluded\n", console.Plural(done.Dropped, "URL"))

@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -158,19 +160,34 @@ func printSeeds(w io.Writer, list []server.SeedEntry) error {
 		if s.Of != "" {
 			source = "redirect of " + s.Of
 		}
-		fields := s.Fields
-		fields.Tags = nil
-		text, err := json.Marshal(&fields)
+		fields, err := fieldsText(s.Fields)
 		if err != nil {
 			return err
 		}
-		err = t.Row(s.URL, orDash(strings.Join(s.Tags, ",")), orDash(strings.Trim(string(text), "{}")),
-			console.Printable(orDash(source)))
+		err = t.Row(s.URL, orDash(strings.Join(s.Tags, ",")), orDash(fields), console.Printable(orDash(source)))
 		if err != nil {
 			return err
 		}
 	}
 	return t.Flush()
+}
+
+// fieldsText returns the fields of a seed but its tags, as they are given: max_depth=3 scope=prefix.
+func fieldsText(f seeds.Fields) (string, error) {
+	f.Tags = nil
+	b, err := json.Marshal(&f)
+	if err != nil {
+		return "", err
+	}
+	var byName map[string]json.RawMessage
+	if err := json.Unmarshal(b, &byName); err != nil {
+		return "", err
+	}
+	var texts []string
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		texts = append(texts, name+"="+strings.Trim(string(byName[name]), `"`))
+	}
+	return console.Printable(strings.Join(texts, " ")), nil
 }
 
 func orDash(text string) string { return cmp.Or(text, "-") }

@@ -108,7 +108,7 @@ func TestRefusalsAreWords(t *testing.T) {
 	defer client.Close()
 	err = client.Command(t.Context(), http.MethodPatch, "/config", map[string]any{"crawl": 1}, nil)
 	assert.True(t, err != nil && !strings.Contains(err.Error(), "<nil>") &&
-		strings.Contains(err.Error(), "read 0; want 1 to 4096 (body.crawl.workers)"), "%v", err)
+		strings.Contains(err.Error(), "; crawl.workers: read 0; want 1 to 4096"), "%v", err)
 }
 
 // refusing are settings that refuse every change.

@@ -326,10 +326,8 @@ func refusal(response *http.Response) error {
 		p.Detail = response.Status
 	}
 	for _, e := range p.Errors {
-		p.Detail += "; " + e.Message
-		if e.Location != "" {
-			p.Detail += " (" + e.Location + ")"
-		}
+		place := strings.TrimPrefix(strings.TrimPrefix(e.Location, "body"), ".")
+		p.Detail += "; " + strings.TrimPrefix(place+": "+e.Message, ": ")
 	}
 	switch response.StatusCode {
 	case http.StatusNotFound:
