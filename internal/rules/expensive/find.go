@@ -122,7 +122,7 @@ func (p *parameter) isIn(query string) bool {
 }
 
 func (p *parameter) has(value string) bool {
-	return p.values == nil || slices.ContainsFunc(p.values, func(want string) bool {
+	return p.values == nil || p.not != slices.ContainsFunc(p.values, func(want string) bool {
 		if prefix, ok := strings.CutSuffix(want, "*"); ok {
 			return strings.HasPrefix(value, prefix)
 		}

@@ -79,6 +79,7 @@ func (l *Line) String() string { return fmt.Sprintf("line %d: %s, %s", l.Number,
 type parameter struct {
 	name   string
 	prefix bool // name is the start of one
+	not    bool // it has none of the values
 	values []string
 }
 
@@ -183,6 +184,7 @@ func (n *Line) need(word string) (err error) {
 		p := parameter{}
 		p.name, p.prefix = strings.CutSuffix(name, "*")
 		if some {
+			values, p.not = strings.CutPrefix(values, "!")
 			p.values = strings.Split(values, ",")
 		}
 		n.queries = append(n.queries, p)
