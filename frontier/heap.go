@@ -24,6 +24,20 @@ func (r *register) get(id storage.HostID) *host {
 	return r.hosts[id]
 }
 
+// ensure returns the entry of a host, and makes one if there is none.
+func (r *register) ensure(id storage.HostID) *host {
+	h := r.get(id)
+	if h == nil {
+		if len(r.room) == 0 {
+			r.room = make([]host, 1)
+		}
+		h, r.room = &r.room[0], r.room[1:]
+		*h = host{id: id, ready: always, workAt: always, failingSince: never}
+		r.put(h)
+	}
+	return h
+}
+
 // put adds a host.
 func (r *register) put(h *host) {
 	for int(h.id) >= len(r.hosts) {

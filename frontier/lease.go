@@ -310,19 +310,20 @@ func (f *Frontier) CompletePage(id uint64, r PageReport) error {
 		} else {
 			outcome = f.attempted(head, outcome, r.End)
 		}
-		f.recrawls.planLeased(out, &outcome, &r)
-		if r.Next != nil && !out.behindWall {
-			f.replan(&outcome, *r.Next)
-		}
 	case r.RanOut:
 		outcome = f.ranOut(head, &r)
-		f.recrawls.planLeased(out, &outcome, &r)
 	case r.Refused:
 		outcome = r.Outcome
 		outcome.At = r.End
 		f.recrawls.keepHistory(h, head, &outcome)
 	default:
 		f.recrawls.putBack(h, q, out)
+	}
+	if (r.answered() || r.RanOut) && !out.deleted {
+		f.recrawls.plan(h, head, &outcome, &r)
+	}
+	if r.answered() && r.Next != nil && !out.behindWall {
+		f.replan(&outcome, *r.Next)
 	}
 	if out.leftOut && outcome.State == storage.Retrying {
 		outcome = LeaveOut(outcome, now)

@@ -252,7 +252,8 @@ func (s *scheduler) pin(h *host, r *ResolveReport, now instant) {
 // unless the answer is final.
 func (s *scheduler) lookupFailed(h *host, r *ResolveReport) {
 	if r.Absent {
-		h.noLookupUntil = uint32((s.instant(r.End) + instant(r.TTL+time.Second) - 1) / instant(time.Second)) // rounded up
+		until := s.instant(r.End) + instant(r.TTL+time.Second) - 1
+		h.noLookupUntil = uint32(until / instant(time.Second)) // rounded up
 		h.absent = min(h.absent, s.o.MaxAttempts-1) + 1
 	}
 	if r.Final || h.absent >= s.o.MaxAttempts {

@@ -264,13 +264,6 @@ func (rc *recrawlPlan) visit(h *host, head *storage.Head, at time.Time) *recrawl
 	}
 }
 
-// planLeased is plan for the page of a lease. One that is being deleted has none.
-func (rc *recrawlPlan) planLeased(out *outstanding, o *storage.Outcome, r *PageReport) {
-	if !out.deleted {
-		rc.plan(out.host, &out.lease.Head, o, r)
-	}
-}
-
 // plan sets when a page is fetched again. Without a plan the page keeps its history.
 func (rc *recrawlPlan) plan(h *host, head *storage.Head, o *storage.Outcome, r *PageReport) {
 	if rc.o.Recrawl == nil || o.State == storage.Retrying || o.Reason == storage.ReasonCrash ||

@@ -87,14 +87,12 @@ type remoteTurn struct {
 // widenBatches takes note that a fetcher wants so many URLs of a host as the call says. Hosts with as many requests in
 // flight as others wanted so far may then have more.
 func (r *remoteTurn) widenBatches() {
-	f := r.f
-	if !f.o.Batches || r.most <= f.leases.batchSize {
-		return
-	}
-	f.leases.batchSize = r.most
-	for h := range f.hosts.all {
-		if h.state == leased && h.active != nil {
-			f.schedule(h, f.instant(f.clock))
+	if f := r.f; f.o.Batches && r.most > f.leases.batchSize {
+		f.leases.batchSize = r.most
+		for h := range f.hosts.all {
+			if h.state == leased && h.active != nil {
+				f.schedule(h, f.instant(f.clock))
+			}
 		}
 	}
 }

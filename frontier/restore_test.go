@@ -36,10 +36,12 @@ func TestRestoreOfHostsWithoutARequest(t *testing.T) {
 			amend(&o)
 			f := must.Get(New(o, NewScope(ModeAny, nil, nil), epoch))(t)
 			for n := range 100 {
-				s := storage.Host{ID: storage.HostID(n + 1), Name: "h.example.com", Queues: queueOf(2), Politeness: state}
+				s := storage.Host{ID: storage.HostID(n + 1), Name: "h.example.com"}
+				s.Queues, s.Politeness = queueOf(2), state
 				must.Do(t, f.Restore(&s, now.Add(time.Duration(n/30)*time.Second)))
 				h := *f.hosts.get(s.ID)
-				seen[i] = append(seen[i], fmt.Sprint(h.state, h.ready, h.waitReason, h.closed, h.delay, h.workAt, h.readyAt))
+				seen[i] = append(seen[i],
+					fmt.Sprint(h.state, h.ready, h.waitReason, h.closed, h.delay, h.workAt, h.readyAt))
 			}
 		}
 		for n := range seen[0] {

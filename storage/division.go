@@ -265,9 +265,3 @@ func isErased(name string) bool { return strings.HasPrefix(name, erasedPrefix) }
 func (r *hostRow) identity(e *Entry) weburl.URL {
 	return r.origins[e.Origin].origin(string(r.name)).URL(e.identity())
 }
-
-// LookupSession finds a URL with a session id, given also its path and query without. If there is
-// none, it finds the URL whose text is the one without.
-func (s *rows) LookupSession(u weburl.URL, stripped string) (head Head, host Host, err error) {
-	return s.lookup(u, u.Origin().URL(stripped))
-}

@@ -18,21 +18,16 @@ import (
 // directory. Two views of one log that have followed it equally far have the same rows; before its first record,
 // which has the key, they differ in that.
 func (s *Store) WriteRows(w io.Writer) error {
-	err := s.db.View(func(tx *txn) error {
+	return s.db.View(func(tx *txn) error {
 		return tx.Buckets(func(name []byte, bucket *bucket) error {
-			return bucket.Each(func(k, v []byte) error {
-				if bytes.Equal(name, bucketMark) && isLocal(string(k)) {
-					return nil
+			return bucket.Each(func(k, v []byte) (err error) {
+				if !bytes.Equal(name, bucketMark) || !isLocal(string(k)) {
+					_, err = fmt.Fprintf(w, "%s %x %x\n", name, k, v)
 				}
-				_, err := fmt.Fprintf(w, "%s %x %x\n", name, k, v)
 				return err
 			})
 		})
 	})
-	if err != nil {
-		return fmt.Errorf("write the rows of %s: %w", s.path, err)
-	}
-	return nil
 }
 
 // RestoreFile makes a snapshot, a copy by Backup from any data directory, the database of this one:

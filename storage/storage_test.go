@@ -122,3 +122,9 @@ func tries(t *testing.T, n int) {
 	set(strconv.Itoa(n))
 	t.Cleanup(func() { set("100") })
 }
+
+// LookupSession finds a URL with a session id, given also its path and query without. If there is
+// none, it finds the URL whose text is the one without.
+func (s *rows) LookupSession(u weburl.URL, stripped string) (head Head, host Host, err error) {
+	return s.lookup(u, u.Origin().URL(stripped))
+}

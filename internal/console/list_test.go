@@ -111,7 +111,9 @@ func TestListForm(t *testing.T) {
 		_, _, err := printFruit(t, nil, nil, nil, strings.Fields(args)...)
 		assert.True(t, err != nil, "%s is taken", args)
 	}
-	for name, taken := range map[string]bool{"x.xlsx": false, "x.txt.gz": false, "x": true, "x.zst": true, "x.jsonl": true} {
+	for name, taken := range map[string]bool{
+		"x.xlsx": false, "x.txt.gz": false, "x": true, "x.zst": true, "x.jsonl": true,
+	} {
 		err := (&Printer{Default: Lines, file: name}).Check()
 		assert.Equal(t, err == nil, taken, "with lines unless the name says another form,", name)
 	}

@@ -40,7 +40,8 @@ func newControlCommand(settings *Program) *cobra.Command {
 		c.fetcherCommand("cut-off", http.MethodDelete, " is cut off", "Cut a fetcher off",
 			"Refuse all requests and reports of a fetcher "+
 				"from now on.\nIts leases run out at their deadlines, since its requests may still be under way."),
-		c.fetcherCommand("admit", http.MethodPost, " is admitted", "Admit a fetcher that is cut off", "Undo amble control cut-off."),
+		c.fetcherCommand("admit", http.MethodPost, " is admitted", "Admit a fetcher that is cut off",
+			"Undo amble control cut-off."),
 	)
 }
 
@@ -98,7 +99,8 @@ func (c *controlling) host(command *cobra.Command, host, name string, body any, 
 func (c *controlling) forget() *cobra.Command {
 	return &cobra.Command{
 		Use: "forget HOST", Short: "Forget what was learned about a host", Args: console.Exactly(1, "HOST"),
-		Long:              "Drop the backoff and the errors of a host, and fetch its robots.txt again. Its restart hold stays.",
+		Long: "Drop the backoff and the errors of a host, and fetch its robots.txt again. " +
+			"Its restart hold stays.",
 		ValidArgsFunction: c.settings.CompleteHostArgument(),
 		RunE: func(command *cobra.Command, hosts []string) error {
 			return c.host(command, hosts[0], "forget", nil, ": backoff and errors are forgotten")

@@ -351,9 +351,9 @@ var sets = []struct {
 	{"last", []string{"last", "bodies"}, 12, 13},
 }
 
-// TestTraces holds, of each set, that no host without a wall is taken for one with a wall, that as many walls as before,
-// and at least 0.92 of them, are seen within 15 responses, and that nine tenths of the makers are named. If all requests come in the order
-// of the queue, some walls are seen later.
+// TestTraces holds, of each set, that no host without a wall is taken for one with a wall, that as many walls as
+// before, and at least 0.92 of them, are seen within 15 responses, and that nine tenths of the makers are named. If all
+// requests come in the order of the queue, some walls are seen later.
 func TestTraces(t *testing.T) {
 	for _, set := range sets {
 		t.Run(set.name, func(t *testing.T) {
