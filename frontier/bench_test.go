@@ -101,7 +101,7 @@ func grouped(o *Options) {
 }
 
 // BenchmarkNext measures one decision while many hosts wait, each ten microseconds after the one
-// before it. On a busy machine the median says more than the mean.
+// before it. On a busy machine the median says more than the mean, and the 99th percentile has what other programs do.
 func BenchmarkNext(b *testing.B) {
 	for _, c := range []struct {
 		hosts  int
@@ -141,6 +141,7 @@ func BenchmarkNext(b *testing.B) {
 			slices.Sort(durations)
 			b.ReportMetric(float64(sum.Nanoseconds())/float64(len(durations)), "ns/decision")
 			b.ReportMetric(float64(durations[len(durations)/2].Nanoseconds()), "median-ns/decision")
+			b.ReportMetric(float64(durations[len(durations)*99/100].Nanoseconds()), "p99-ns/decision")
 		})
 	}
 }
