@@ -293,12 +293,11 @@ const namesPerRead = 5000
 func (s *rows) Names(under, after string, f func(name string, id HostID) error) error {
 	w := nameWalk{domain: weburl.ReverseHost(under), last: weburl.ReverseHost(after)}
 	for w.more = true; w.more; {
-		page, err := w.read(s)
-		if err != nil {
+		if err := w.read(s); err != nil {
 			return err
 		}
-		for i := range page {
-			if err := f(weburl.ReverseHost(page[i].reversed), page[i].id); err != nil {
+		for i := range w.page {
+			if err := f(weburl.ReverseHost(w.page[i].reversed), w.page[i].id); err != nil {
 				if errors.Is(err, ErrStop) {
 					return nil
 				}
@@ -314,6 +313,7 @@ type nameWalk struct {
 	domain string // reversed; empty: all
 	last   string // visited
 	more   bool
+	page   []nameRow // what was read last
 }
 
 type nameRow struct {
@@ -321,9 +321,9 @@ type nameRow struct {
 	id       HostID
 }
 
-func (w *nameWalk) read(s *rows) (page []nameRow, err error) {
-	w.more = false
-	err = s.db.View(func(tx *txn) error {
+func (w *nameWalk) read(s *rows) error {
+	w.more, w.page = false, w.page[:0]
+	return s.db.View(func(tx *txn) error {
 		c := tx.Bucket(bucketName).Cursor()
 		k, v := c.Seek([]byte(max(w.domain, w.last)))
 		if w.last != "" && string(k) == w.last {
@@ -332,11 +332,11 @@ func (w *nameWalk) read(s *rows) (page []nameRow, err error) {
 		for k != nil {
 			name := string(k)
 			switch {
-			case len(page) == namesPerRead:
+			case len(w.page) == namesPerRead:
 				w.more = true
 				return nil
 			case w.domain == "" || name == w.domain || strings.HasPrefix(name, w.domain+"."):
-				page = append(page, nameRow{name, hostOfKey(v)})
+				w.page = append(w.page, nameRow{name, hostOfKey(v)})
 				k, v = c.Next()
 				w.last = name
 			case name < w.domain+".": // as example-shop.org, between example.org and www.example.org
@@ -347,5 +347,4 @@ func (w *nameWalk) read(s *rows) (page []nameRow, err error) {
 		}
 		return nil
 	})
-	return page, err
 }

@@ -118,6 +118,8 @@ func (a ranked) compare(b ranked) int {
 	return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.host, b.host))
 }
 
+func (a ranked) before(b ranked) bool { return a.key < b.key || a.key == b.key && a.host < b.host }
+
 // String returns the form that parseRanked reads.
 func (a ranked) String() string { return fmt.Sprintf("%x.%d", a.key, a.host) }
 
@@ -144,16 +146,19 @@ type firsts struct {
 	left  bool // there are more after those kept
 }
 
+// rejects reports whether a host comes after those kept, as almost all of a million do.
+func (f *firsts) rejects(a ranked) bool { return len(f.kept) == f.limit && f.kept[0].before(a) }
+
 func (f *firsts) add(a ranked) {
 	switch {
-	case f.begun && a.compare(f.after) <= 0:
+	case f.begun && !f.after.before(a):
+	case f.rejects(a):
+		f.left = true
 	case len(f.kept) < f.limit:
 		heap.Push(f, a)
-	case a.compare(f.kept[0]) < 0:
+	default:
 		f.kept[0], f.left = a, true
 		heap.Fix(f, 0)
-	default:
-		f.left = true
 	}
 }
 
@@ -205,7 +210,11 @@ func (v *View) fromTable(ctx context.Context, t *Table, q HostQuery, key func(*R
 			continue
 		}
 		matching++
-		best.add(ranked{key(r), r.Host})
+		if a := (ranked{key(r), r.Host}); best.rejects(a) {
+			best.left = true
+		} else {
+			best.add(a)
+		}
 	}
 	kept, next := best.page()
 	ids := make([]storage.HostID, len(kept))
