@@ -363,19 +363,22 @@ func (rs *results) recordOutcome(h *host, head *storage.Head, o storage.Outcome)
 // update adds the host's politeness and cursors to the batch.
 func (rs *results) update(h *host, now time.Time, requests uint32, bytes uint64) {
 	a := h.active
-	state, _ := a.polite.State(now).AppendBinary(make([]byte, 0, 48)) // its error is always nil
+	b, _ := a.polite.State(now).AppendBinary(make([]byte, 0, 112)) // with what follows; no error is ever returned
 	u := storage.HostUpdate{
-		Host: h.id, Requests: requests, Bytes: bytes, Politeness: state,
+		Host: h.id, Requests: requests, Bytes: bytes, Politeness: b[:len(b):len(b)],
 		Cursors: make([]storage.Cursor, len(a.queues)),
 	}
 	for i := range a.queues {
 		u.Cursors[i] = storage.Cursor{Origin: uint8(i), Next: a.queues[i].Cursor()}
 	}
 	if rs.o.Recrawl != nil {
-		u.Site, _ = a.site.AppendBinary(nil) // its error is always nil
+		if b, _ = a.site.AppendBinary(b[len(b):]); len(b) > 0 {
+			u.Site = b[:len(b):len(b)]
+		}
 	}
 	if rs.o.Walls {
-		u.Wall, _ = a.wall.AppendBinary(make([]byte, 0, 40)) // its error is always nil
+		b, _ = a.wall.AppendBinary(b[len(b):])
+		u.Wall = b[:len(b):len(b)]
 	}
 	rs.batch.Hosts = append(rs.batch.Hosts, u)
 	a.uncommitted++

@@ -244,24 +244,24 @@ func (t *turn) leaseRecrawl(q *originQueue) *outstanding {
 }
 
 // visit is what the plan needs to know of a request for a page.
-func (rc *recrawlPlan) visit(h *host, head *storage.Head, at time.Time) *recrawl.Visit {
-	timesGone := 0
-	if head.Last.State == storage.Failed {
-		timesGone = int(head.Last.Attempts)
-	}
-	every := time.Duration(0)
-	u := h.active.queues[head.Origin].origin.URL(head.RequestURI)
-	if seed := rc.scope.Seeds().Of(u, RefOf(&head.Entry)); seed != nil {
-		every = seed.Recrawl
-	}
-	return &recrawl.Visit{
+func (rc *recrawlPlan) visit(h *host, head *storage.Head, at time.Time) recrawl.Visit {
+	v := recrawl.Visit{
 		Page: recrawl.Page{
 			Host: h.active.name, RequestURI: head.RequestURI, Priority: head.Priority, Depth: head.Depth,
-			Claimed: head.Frequency.Every(), Every: every,
+			Claimed: head.Frequency.Every(),
 		},
 		Memory: recrawl.Memory{At: head.Last.At, Due: head.Last.Due, History: head.Last.History},
-		At:     at, TimesGone: timesGone, Requisite: head.IsRequisite(),
+		At:     at, Requisite: head.IsRequisite(),
 	}
+	if head.Last.State == storage.Failed {
+		v.TimesGone = int(head.Last.Attempts)
+	}
+	if all := rc.scope.Seeds(); all.SetsRecrawls() {
+		if seed := all.Of(h.active.queues[head.Origin].origin.URL(head.RequestURI), RefOf(&head.Entry)); seed != nil {
+			v.Every = seed.Recrawl
+		}
+	}
+	return v
 }
 
 // plan sets when a page is fetched again. Without a plan the page keeps its history.
@@ -276,9 +276,9 @@ func (rc *recrawlPlan) plan(h *host, head *storage.Head, o *storage.Outcome, r *
 	var m recrawl.Memory
 	if o.State == storage.Fetched || o.State == storage.Redirected {
 		v.Change, v.Modified, v.Expires, v.Fresh = r.Change, r.Modified, r.Expires, r.Fresh
-		m = rc.o.Recrawl.Answered(v, &h.active.site)
+		m = rc.o.Recrawl.Answered(&v, &h.active.site)
 	} else {
-		m = rc.planGone(h, head, o, v)
+		m = rc.planGone(h, head, o, &v)
 	}
 	o.Due, o.History = m.Due, m.History
 }
@@ -308,7 +308,8 @@ func (rc *recrawlPlan) keepHistory(h *host, head *storage.Head, o *storage.Outco
 		keepContent(o, &head.Last)
 	}
 	if rc.o.Recrawl != nil && wasThere(head) {
-		o.History = rc.o.Recrawl.Unanswered(rc.visit(h, head, o.At), &h.active.site)
+		v := rc.visit(h, head, o.At)
+		o.History = rc.o.Recrawl.Unanswered(&v, &h.active.site)
 	}
 }
 

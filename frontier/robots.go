@@ -53,8 +53,12 @@ func (f *Frontier) CompleteRobots(id uint64, r RobotsReport) error {
 	switch {
 	case out.lease.Kind == Visited:
 		f.jobs.answer(&job, RobotsAnswer{})
-	case !r.answered():
-		h.active.jobs = slices.Insert(h.active.jobs, h.active.jobPosition(h, &job), pendingJob{out.lease.URL, job})
+	case !r.answered(): // it goes before all others of its kind
+		at := 0
+		if job.Owner != h.id {
+			at = len(h.active.jobs) - countForeign(h.active.jobs, h)
+		}
+		h.active.jobs = slices.Insert(h.active.jobs, at, pendingJob{out.lease.URL, job})
 	case job.IsQuery():
 		f.jobs.answer(&job, RobotsAnswer{Outcome: r.Outcome})
 	case !r.Redirect.IsZero():
@@ -252,14 +256,6 @@ func countForeign(list []pendingJob, server *host) int {
 		return 0
 	}
 	return len(list) - i
-}
-
-// jobPosition is where a job goes that was not served: before all others of its kind.
-func (a *active) jobPosition(h *host, job *RobotsJob) int {
-	if job.Owner == h.id {
-		return 0
-	}
-	return len(a.jobs) - countForeign(a.jobs, h)
 }
 
 // leaseJob leases the first job of a host if it is its turn or the host has nothing else to do;

@@ -43,6 +43,7 @@ type Set struct {
 	plain   *Spec
 	seeds   int
 	limited int    // seeds with MaxPages
+	timed   int    // seeds with Recrawl
 	sum     uint64 // of all seeds, in any order
 }
 
@@ -74,6 +75,9 @@ func (s *Set) Sum() uint64 { return s.sum }
 
 // LimitsPages reports whether a seed has a limit of pages.
 func (s *Set) LimitsPages() bool { return s.limited > 0 }
+
+// SetsRecrawls reports whether a seed says how often its pages are fetched again.
+func (s *Set) SetsRecrawls() bool { return s.timed > 0 }
 
 // With returns the set with more seeds, and without some; a seed that is in add replaces the one with its URL. Where
 // redirects of a removed seed led goes with it.
@@ -203,6 +207,9 @@ func (c *change) add(s *Seed, id ID, spec *Spec) {
 	if m.MaxPages > 0 {
 		c.limited++
 	}
+	if m.Recrawl != 0 {
+		c.timed++
+	}
 	c.sum += m.sum()
 	for _, t := range c.targets.get(id) { // they say what it says
 		if id == IDOf(s.URL) {
@@ -230,6 +237,9 @@ func (c *change) remove(u weburl.URL) {
 	c.seeds--
 	if m.MaxPages > 0 {
 		c.limited--
+	}
+	if m.Recrawl != 0 {
+		c.timed--
 	}
 	c.sum -= m.sum()
 }
