@@ -22,8 +22,8 @@ type Gate interface {
 	Adopt(r *GateRequest)
 	// End ends a request that Begin or Adopt has counted.
 	End(r *GateRequest, e GateEnd)
-	// Know tells what this frontier knows of a host.
-	Know(host string, k Knowledge, now time.Time)
+	// Tell tells what this frontier knows of a host.
+	Tell(host string, k HostTerms, now time.Time)
 	// Forget forgets what this frontier knows of a host, and when its requests to it have ended.
 	Forget(host string, now time.Time)
 }
@@ -35,7 +35,7 @@ type GateRequest struct {
 	Limits []GateLimit // shared ones, one for each class; nil: there are none
 	Now    time.Time
 	Batch
-	Knowledge
+	HostTerms
 }
 
 // Batch is what a fetcher gets of a host at a time, with Options.Batches. It keeps the delay between
@@ -61,8 +61,8 @@ type LimitKey struct {
 // IsZero reports whether the key is that of no limit.
 func (k LimitKey) IsZero() bool { return k == LimitKey{} }
 
-// Knowledge is what a frontier knows of a host.
-type Knowledge struct {
+// HostTerms is what a frontier knows of a host.
+type HostTerms struct {
 	Delay    time.Duration // in force
 	Default  bool          // nobody has set Delay for this host: only requests of this frontier keep it
 	Until    time.Time     // no request before; zero: no such hold
@@ -89,7 +89,7 @@ type GateEnd struct {
 	// What came of a request, and how long it took: for the budgets of its limits.
 	Signal   politeness.Signal
 	Duration time.Duration
-	Knowledge
+	HostTerms
 }
 
 // gateSide is the frontier's side of its Gate: what it asks and tells.
@@ -99,25 +99,25 @@ type gateSide struct {
 	inBatch Batch // of the request that begins; zero: none does
 }
 
-// knowledge is what is known of an active host.
-func (g *gateSide) knowledge(h *host) Knowledge {
-	k := g.knowledgeOf(&h.active.polite)
+// terms is what is known of an active host.
+func (g *gateSide) terms(h *host) HostTerms {
+	k := g.termsOf(&h.active.polite)
 	if k.InFlight = h.active.polite.InFlightLimit(); !h.active.learned() {
 		k.InFlight = 1
 	}
 	return k
 }
 
-// knowledgeOf is what the politeness of a host says. With Options.Batches a pause holds the host for
+// termsOf is what the politeness of a host says. With Options.Batches a pause holds the host for
 // all: a client sets it because the host wants to be left alone.
-func (g *gateSide) knowledgeOf(polite *politeness.Host) Knowledge {
+func (g *gateSide) termsOf(polite *politeness.Host) HostTerms {
 	if g.o.Batches {
-		return Knowledge{
+		return HostTerms{
 			Delay: polite.Delay(g.clock), Default: !polite.HasSetDelay(), Until: polite.Ready(g.clock),
 			LastEnd: polite.LastEnd(),
 		}
 	}
-	return Knowledge{Delay: polite.Delay(g.clock), Until: polite.ReadyUnpaused(g.clock)}
+	return HostTerms{Delay: polite.Delay(g.clock), Until: polite.ReadyUnpaused(g.clock)}
 }
 
 // request returns the request of a lease, or one that a host could make, for the gate.
@@ -139,7 +139,7 @@ func (g *gateSide) request(h *host, limits *[limitClasses]*limit) *GateRequest {
 func (t *turn) passGate() *GateRequest {
 	h := t.host
 	r := t.s.gate.request(h, &h.active.limits)
-	r.Knowledge, r.Batch = t.s.gate.knowledge(h), t.s.gate.inBatch
+	r.HostTerms, r.Batch = t.s.gate.terms(h), t.s.gate.inBatch
 	answer := t.s.o.Gate.Begin(r)
 	if answer.OK {
 		return r
@@ -168,18 +168,18 @@ func (g *gateSide) passed(h *host, admitted *GateRequest, out *outstanding) {
 		return
 	}
 	g.o.Gate.End(admitted,
-		GateEnd{At: g.clock, Void: true, Signal: politeness.SignalAborted, Knowledge: g.knowledge(h)})
+		GateEnd{At: g.clock, Void: true, Signal: politeness.SignalAborted, HostTerms: g.terms(h)})
 }
 
 // admitNow reports whether the gate admits a request besides those of the frontier. With take, it
 // counts as one that ends now; k is then what is known behind it.
-func (g *gateSide) admitNow(r *GateRequest, take bool, k Knowledge) (again time.Time, may bool) {
+func (g *gateSide) admitNow(r *GateRequest, take bool, k HostTerms) (again time.Time, may bool) {
 	if g.o.Gate == nil {
 		return time.Time{}, true
 	}
 	answer := g.o.Gate.Begin(r)
 	if answer.OK {
-		g.o.Gate.End(r, GateEnd{At: g.clock, Made: take, Signal: politeness.SignalAborted, Knowledge: k})
+		g.o.Gate.End(r, GateEnd{At: g.clock, Made: take, Signal: politeness.SignalAborted, HostTerms: k})
 	}
 	return answer.Again, answer.OK
 }
@@ -191,12 +191,12 @@ func (g *gateSide) end(out *outstanding, r *Report) {
 	}
 	h, request := out.host, *out.lease.Gate
 	request.Now = g.clock
-	k := Knowledge{Delay: decimal(h.delay), Until: g.time(max(h.ready, 0)), InFlight: 1}
+	k := HostTerms{Delay: decimal(h.delay), Until: g.time(max(h.ready, 0)), InFlight: 1}
 	if h.active != nil {
-		k = g.knowledge(h)
-		h.active.gateKnows = &k
+		k = g.terms(h)
+		h.active.toldGate = &k
 	}
-	g.o.Gate.End(&request, GateEnd{At: r.End, Made: r.Sent, Signal: r.signal(), Duration: r.Duration, Knowledge: k})
+	g.o.Gate.End(&request, GateEnd{At: r.End, Made: r.Sent, Signal: r.signal(), Duration: r.Duration, HostTerms: k})
 }
 
 // tell tells the gate what is known of an active host, if that has changed.
@@ -204,16 +204,16 @@ func (g *gateSide) tell(h *host) {
 	if g.o.Gate == nil || h.active.name == "" {
 		return
 	}
-	if k, known := g.knowledge(h), h.active.gateKnows; known == nil || k != *known {
-		h.active.gateKnows = &k
-		g.o.Gate.Know(h.active.name, k, g.clock)
+	if k, known := g.terms(h), h.active.toldGate; known == nil || k != *known {
+		h.active.toldGate = &k
+		g.o.Gate.Tell(h.active.name, k, g.clock)
 	}
 }
 
 // tellStored tells the gate what is known of a host that is not active.
 func (g *gateSide) tellStored(name string, polite *politeness.Host) {
 	if g.o.Gate != nil {
-		g.o.Gate.Know(name, g.knowledgeOf(polite), g.clock)
+		g.o.Gate.Tell(name, g.termsOf(polite), g.clock)
 	}
 }
 
@@ -226,7 +226,7 @@ func (f *Frontier) ForgetRequests(id storage.HostID, name string) {
 	if h := f.hosts.get(id); h != nil {
 		h.forgetRequests() // now, so that nothing tells the gate of them before the deletion is committed
 		if h.active != nil {
-			h.active.gateKnows = nil
+			h.active.toldGate = nil
 		}
 	}
 }

@@ -19,18 +19,18 @@ type gateKey struct {
 type gateEntry struct {
 	inFlight int
 	lastEnd  time.Time         // of a request to a limit, or of frontiers that are not in known; zero: none is known
-	known    []gateKnowledge   // of a host
+	known    []memberTerms     // of a host
 	waiters  []*gateWaiter     // the oldest ticket first
 	budget   politeness.Budget // of a limit
 	hold     time.Time         // what a larger budget does not make earlier
 	granted  *grantedLimit     // of a limit; nil: it needs no grants
 }
 
-// gateKnowledge is what one frontier knows of a host. LastEnd is that of its requests, or the beginning
+// memberTerms is what one frontier knows of a host. LastEnd is that of its requests, or the beginning
 // of its last batch.
-type gateKnowledge struct {
+type memberTerms struct {
 	of *Member
-	Knowledge
+	HostTerms
 	before time.Time // LastEnd before the last admission
 }
 
@@ -47,19 +47,19 @@ type gateWaiter struct {
 type gateEntries [1 + limitClasses]*gateEntry
 
 // learn takes note of what a frontier knows of a host. The result is valid until the next call.
-func (e *gateEntry) learn(u *Member, k Knowledge) *gateKnowledge {
-	i := slices.IndexFunc(e.known, func(k gateKnowledge) bool { return k.of == u })
+func (e *gateEntry) learn(u *Member, k HostTerms) *memberTerms {
+	i := slices.IndexFunc(e.known, func(k memberTerms) bool { return k.of == u })
 	if i < 0 {
-		i, e.known = len(e.known), append(e.known, gateKnowledge{of: u})
+		i, e.known = len(e.known), append(e.known, memberTerms{of: u})
 	}
 	before := e.known[i].LastEnd
-	e.known[i].Knowledge = k
+	e.known[i].HostTerms = k
 	e.known[i].end(before)
 	return &e.known[i]
 }
 
 // end takes note of the end of a request.
-func (k *gateKnowledge) end(at time.Time) {
+func (k *memberTerms) end(at time.Time) {
 	if at.After(k.LastEnd) {
 		k.LastEnd = at
 	}
@@ -80,7 +80,7 @@ func (all *gateEntries) begin(u *Member, r *GateRequest) {
 			e.inFlight++
 		}
 	}
-	k := all[0].learn(u, r.Knowledge)
+	k := all[0].learn(u, r.HostTerms)
 	if k.before = k.LastEnd; r.Most > 0 {
 		k.end(r.Now)
 	}
@@ -215,14 +215,14 @@ func (e *gateEntry) wakeAll(now time.Time) {
 
 // forget drops what frontiers that have left knew, and reports whether the entry can be dropped too.
 func (e *gateEntry) forget(usual time.Duration, now time.Time) bool {
-	e.known = slices.DeleteFunc(e.known, func(k gateKnowledge) bool {
+	e.known = slices.DeleteFunc(e.known, func(k memberTerms) bool {
 		over := k.of.left && !k.Until.After(now) || k.of.deleted
 		if over && !k.of.deleted && k.LastEnd.After(e.lastEnd) {
 			e.lastEnd = k.LastEnd
 		}
 		return over
 	})
-	matters := func(k gateKnowledge) bool {
+	matters := func(k memberTerms) bool {
 		return !k.Default && k.Delay > usual || k.Until.After(now) || now.Sub(k.LastEnd) <= gateKeep
 	}
 	return e.inFlight == 0 && len(e.waiters) == 0 && now.Sub(e.lastEnd) > gateKeep &&

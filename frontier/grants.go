@@ -8,7 +8,7 @@ import (
 )
 
 // Grants are what a process may use of the limits that its hosts share with hosts of other processes.
-// The Keeper calls the methods one at a time. They do not block, and do not call the Keeper.
+// The SharedGate calls the methods one at a time. They do not block, and do not call the SharedGate.
 type Grants interface {
 	// Turn returns what there is of a limit at the moment.
 	Turn(k LimitKey) GrantTurn
@@ -17,7 +17,7 @@ type Grants interface {
 	// End ends a request.
 	End(k LimitKey)
 	// Need says what the process needs of a limit, besides the requests that have begun. Requests may
-	// get their grant at once; [Keeper.Granted] says that they have got one later.
+	// get their grant at once; [SharedGate.Granted] says that they have got one later.
 	Need(n GrantNeed)
 }
 
@@ -36,12 +36,12 @@ type GrantNeed struct {
 	Hold bool
 }
 
-// Share makes the Keeper keep the limits that hosts share by grants as well, except for those of domains,
+// Share makes the SharedGate keep the limits that hosts share by grants as well, except for those of domains,
 // whose hosts are all here. It is called before the first Join.
-func (g *Keeper) Share(grants Grants) { g.grants = grants }
+func (g *SharedGate) Share(grants Grants) { g.grants = grants }
 
 // Granted says that what the process has of a limit may have changed.
-func (g *Keeper) Granted(k LimitKey, now time.Time) {
+func (g *SharedGate) Granted(k LimitKey, now time.Time) {
 	e := g.entries[gateKey{limit: k}]
 	if e == nil {
 		return
@@ -62,7 +62,7 @@ type grantedLimit struct {
 }
 
 // needGrants has the limits of a request granted, as far as they need it.
-func (g *Keeper) needGrants(r *GateRequest, all *gateEntries) {
+func (g *SharedGate) needGrants(r *GateRequest, all *gateEntries) {
 	if g.grants == nil {
 		return
 	}
@@ -79,7 +79,7 @@ func (g *Keeper) needGrants(r *GateRequest, all *gateEntries) {
 }
 
 // checkGrant returns what keeps a request from beginning by the grants of a limit.
-func (g *Keeper) checkGrant(e *gateEntry, now time.Time) (b barrier) {
+func (g *SharedGate) checkGrant(e *gateEntry, now time.Time) (b barrier) {
 	if e.granted == nil {
 		return b
 	}
@@ -92,7 +92,7 @@ func (g *Keeper) checkGrant(e *gateEntry, now time.Time) (b barrier) {
 }
 
 // beginGranted begins a request under all its limits that are granted, or under none.
-func (g *Keeper) beginGranted(all *gateEntries) bool {
+func (g *SharedGate) beginGranted(all *gateEntries) bool {
 	for i, e := range all {
 		if e == nil || e.granted == nil || g.grants.Begin(e.granted.Key) {
 			continue
@@ -108,7 +108,7 @@ func (g *Keeper) beginGranted(all *gateEntries) bool {
 }
 
 // endGranted ends a request under all its limits that are granted.
-func (g *Keeper) endGranted(all *gateEntries) {
+func (g *SharedGate) endGranted(all *gateEntries) {
 	for _, e := range all {
 		if e != nil && e.granted != nil {
 			g.grants.End(e.granted.Key)
@@ -117,7 +117,7 @@ func (g *Keeper) endGranted(all *gateEntries) {
 }
 
 // needOf says what is needed of the limits of all requests that wait for an entry which has changed.
-func (g *Keeper) needOf(changed *gateEntry, now time.Time) {
+func (g *SharedGate) needOf(changed *gateEntry, now time.Time) {
 	if g.grants == nil {
 		return
 	}
@@ -134,7 +134,7 @@ func (g *Keeper) needOf(changed *gateEntry, now time.Time) {
 }
 
 // need says what is needed of a limit. A request needs it when all that comes before it is free.
-func (g *Keeper) need(e *gateEntry, now time.Time) {
+func (g *SharedGate) need(e *gateEntry, now time.Time) {
 	if e.granted == nil {
 		return
 	}

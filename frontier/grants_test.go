@@ -39,13 +39,13 @@ func TestGrants(t *testing.T) {
 	group, domain := LimitKey{Group: "a group"}, LimitKey{Domain: "example.com"}
 	address := LimitKey{Network: netip.MustParsePrefix("192.0.2.1/32")}
 	grants := &testGrants{free: map[LimitKey]int{}, need: map[LimitKey]GrantNeed{}}
-	keeper := NewKeeper(0, Before{})
-	keeper.Share(grants)
-	member := keeper.Join(func() {})
+	sharedGate := NewSharedGate(0, Before{})
+	sharedGate.Share(grants)
+	member := sharedGate.Join(func() {})
 	now := epoch
 	one := politeness.LimitOptions{InFlight: 1}
 	request := func(id storage.HostID, host string) *GateRequest {
-		r := &GateRequest{ID: id, Host: host, Now: now, Knowledge: Knowledge{InFlight: 1}}
+		r := &GateRequest{ID: id, Host: host, Now: now, HostTerms: HostTerms{InFlight: 1}}
 		r.Limits = []GateLimit{byDomain: {domain, politeness.LimitOptions{}}, byGroup: {group, one},
 			byAddress: {address, one}}
 		return r
@@ -63,7 +63,7 @@ func TestGrants(t *testing.T) {
 	grants.free[address], grants.free[group] = 0, 1
 	state("a grant of the group", false, 1, 1, true)
 	grants.free[address] = 1
-	if keeper.Granted(address, now); len(member.Woken()) != 1 {
+	if sharedGate.Granted(address, now); len(member.Woken()) != 1 {
 		t.Error("the request is not woken")
 	}
 	state("both grants", true, 0, 0, false)
@@ -73,10 +73,10 @@ func TestGrants(t *testing.T) {
 	assert.True(t, !member.Begin(request(2, "b.example.com")).OK && grants.need[group].Waiting == 1,
 		"a second request begins, or does not wait: %+v", grants.need)
 	now = now.Add(time.Second)
-	member.End(request(1, "a.example.com"), GateEnd{At: now, Made: true, Knowledge: Knowledge{InFlight: 1}})
+	member.End(request(1, "a.example.com"), GateEnd{At: now, Made: true, HostTerms: HostTerms{InFlight: 1}})
 	assert.Equal(t, grants.free[group]+grants.free[address], 2, grants.free, "is free")
 	now = now.Add(time.Minute) // the second does not come
-	keeper.Granted(group, now)
+	sharedGate.Granted(group, now)
 	assert.True(t, grants.need[group].Waiting == 0, "a request that does not come needs %+v", grants.need[group])
 }
 
@@ -84,14 +84,14 @@ func TestGrants(t *testing.T) {
 // that one needs.
 func TestGrantsOvertaken(t *testing.T) {
 	now := epoch
-	keeper := NewKeeper(time.Second, Before{})
+	sharedGate := NewSharedGate(time.Second, Before{})
 	grants := &testGrants{free: map[LimitKey]int{}, need: map[LimitKey]GrantNeed{}}
-	keeper.Share(grants)
-	member := keeper.Join(func() {})
+	sharedGate.Share(grants)
+	member := sharedGate.Join(func() {})
 	one := politeness.LimitOptions{InFlight: 1}
 	domain, group := LimitKey{Domain: "example.com"}, LimitKey{Group: "g"}
 	request := func(id storage.HostID, host string, limits ...GateLimit) *GateRequest {
-		r := &GateRequest{ID: id, Host: host, Now: now, Knowledge: Knowledge{InFlight: 1}, Limits: make([]GateLimit, 3)}
+		r := &GateRequest{ID: id, Host: host, Now: now, HostTerms: HostTerms{InFlight: 1}, Limits: make([]GateLimit, 3)}
 		for _, l := range limits {
 			if l.Key == group {
 				r.Limits[byGroup] = l

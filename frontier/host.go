@@ -138,7 +138,7 @@ type active struct {
 	read         uint32 // tail as of the last load
 
 	wall              wall.State   // what its responses say about a wall
-	gateKnows         *Knowledge   // the newest that the gate has; nil: it has none
+	toldGate          *HostTerms   // the newest that the gate has; nil: it has none
 	uncommitted       int          // host updates in a batch that is not committed
 	site              recrawl.Site // how its pages change
 	commitsDuringLoad []uint32     // ordinals to remove from busy when the load in flight has arrived
@@ -246,9 +246,9 @@ func (s *scheduler) view(h *host, now instant, v *View) {
 		}
 		v.Next = s.timeOrZero(next)
 	case recrawlOnly:
-		v.Next = s.time(max(h.recrawlAt+lead, s.recrawls.share.nextAt, 0))
+		v.Next = s.time(max(h.recrawlAt+lead, s.recrawls.account.nextAt, 0))
 	case waitingToRecrawl:
-		v.Next = s.time(max(h.recrawlAt, s.recrawls.share.nextAt, 0))
+		v.Next = s.time(max(h.recrawlAt, s.recrawls.account.nextAt, 0))
 	}
 	if v.Left > 0 && !v.Paused && start <= never/2 {
 		all := float64(start-now) + float64(max(s.budgets.within(h, v.Left)-1, 0))*float64(v.Delay)

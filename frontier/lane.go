@@ -29,7 +29,7 @@ const (
 	maxSlow        = 5 * time.Second
 	enoughAnswers  = 4   // responses after which a host is not untried any more
 	meanWeight     = 64  // requests in the moving average of the latency
-	wasteWeight    = 128 // requests in those of the waste
+	lostTimeWeight = 128 // requests in the averages of the lost time
 	quickToRecover = 8   // quick responses in a row after which a host that did not answer is quick again
 	minStall       = 2 * time.Second
 	patientStall   = 5 * time.Second // in place of minStall, while most requests to such hosts are answered
@@ -39,8 +39,8 @@ const (
 	// one request in this many to hosts that are not quick goes to a slow one in any case
 	slowTurn = 8
 	// one worker in this many is for hosts that are not quick, whatever else there is to do
-	leastShare  = 8
-	wastedShare = 16 // the same while more than an eighth of its time goes by without a response
+	slowPart     = 8
+	lostTimePart = 16 // the same while more than an eighth of its time goes by without a response
 )
 
 // traffic counts requests by lane.
@@ -51,35 +51,35 @@ type traffic struct {
 	credit      instant    // minus the worker time that other hosts got before waiting quick hosts; 0: it is their turn
 	creditedAt  instant    // last update of credit
 	turn        int        // requests to hosts that are not quick, so far
-	waste       waste
+	lost        lostTime
 }
 
-// waste says how much of the time of requests to hosts that are not quick went by without a response:
+// lostTime says how much of the time of requests to hosts that are not quick went by without a response:
 // two moving averages, in milliseconds a request.
-type waste struct{ unanswered, all float64 }
+type lostTime struct{ unanswered, all float64 }
 
-// newWaste is the waste of hosts that nobody has tried: none of them answers.
-func newWaste() waste { return waste{unanswered: 1000, all: 1000} }
+// newLostTime is the lost time of hosts that nobody has tried: none of them answers.
+func newLostTime() lostTime { return lostTime{unanswered: 1000, all: 1000} }
 
 // add counts a request.
-func (w *waste) add(took time.Duration, answered bool) {
+func (w *lostTime) add(took time.Duration, answered bool) {
 	ms := float64(took.Milliseconds())
-	w.all += (ms - w.all) / wasteWeight
+	w.all += (ms - w.all) / lostTimeWeight
 	if answered {
 		ms = 0
 	}
-	w.unanswered += (ms - w.unanswered) / wasteWeight
+	w.unanswered += (ms - w.unanswered) / lostTimeWeight
 }
 
 // isHigh reports whether it is more than an eighth.
-func (w *waste) isHigh() bool { return w.unanswered > w.all/8 }
+func (w *lostTime) isHigh() bool { return w.unanswered > w.all/8 }
 
-// share says how much of the workers' time is for hosts that are not quick: one part in so many.
-func (t *traffic) share() int {
-	if t.waste.isHigh() {
-		return wastedShare
+// partOfSlow says how much of the workers' time is for hosts that are not quick: one part in so many.
+func (t *traffic) partOfSlow() int {
+	if t.lost.isHigh() {
+		return lostTimePart
 	}
-	return leastShare
+	return slowPart
 }
 
 // notQuick is the number of requests in flight to hosts that are not quick.
@@ -98,7 +98,7 @@ type laneQueues struct {
 }
 
 func newLaneQueues(b *base, hosts *register, r *recrawlPlan) *laneQueues {
-	q := &laneQueues{base: b, recrawls: r, woken: newHeap(hosts), traffic: traffic{waste: newWaste()}}
+	q := &laneQueues{base: b, recrawls: r, woken: newHeap(hosts), traffic: traffic{lost: newLostTime()}}
 	for l := range lanes {
 		q.dormant[l], q.ready[l] = newHeap(hosts), newHeap(hosts)
 	}
@@ -163,13 +163,13 @@ func (q *laneQueues) open(l lane) bool {
 // order is the order of the lanes for the next request.
 func (q *laneQueues) order(now instant) [lanes]lane {
 	t := &q.traffic
-	t.credit = min(t.credit+(now-t.creditedAt)*instant(q.o.Workers)/instant(t.share()), 0)
+	t.credit = min(t.credit+(now-t.creditedAt)*instant(q.o.Workers)/instant(t.partOfSlow()), 0)
 	t.creditedAt = now
 	first, second := untried, slow
 	if t.turn%slowTurn == slowTurn-1 {
 		first, second = slow, untried
 	}
-	if t.credit == 0 && t.notQuick() < max(q.o.Workers/t.share(), 1) {
+	if t.credit == 0 && t.notQuick() < max(q.o.Workers/t.partOfSlow(), 1) {
 		return [lanes]lane{first, second, quick}
 	}
 	return [lanes]lane{quick, first, second}

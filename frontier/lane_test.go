@@ -191,7 +191,7 @@ func TestSaturated(t *testing.T) {
 					a := silent(l)
 					return answer{took: a.took}
 				}
-				w.f.lanes.traffic.waste = waste{all: 1000} // it is known that they answer
+				w.f.lanes.traffic.lost = lostTime{all: 1000} // it is known that they answer
 			}
 			const lasts = time.Minute
 			w.run(lasts)
@@ -263,17 +263,17 @@ func TestStalled(t *testing.T) {
 
 	// The more often a host brought nothing, the longer it is waited for; and a host that always
 	// takes long, as long as it takes.
-	for waste, want := range map[float64]string{
+	for lost, want := range map[float64]string{
 		900: "[2s 4s 8s 16s 32s] 32s", 100: "[5s 5s 8s 16s 32s] 32s",
 	} {
-		w.f.lanes.traffic.waste.unanswered, w.f.lanes.traffic.waste.all = waste, 1000
+		w.f.lanes.traffic.lost.unanswered, w.f.lanes.traffic.lost.all = lost, 1000
 		h := host{latency: 100}
 		var waits []time.Duration
 		for h.unanswered = range maxUnanswered + 1 {
 			waits = append(waits, time.Duration(w.f.lanes.stallTime(&h)))
 		}
 		got := fmt.Sprint(waits, time.Duration(w.f.lanes.stallTime(&host{latency: 8000})))
-		assert.Equal(t, got, want, "waste", waste, "patience")
+		assert.Equal(t, got, want, "lost time", lost, "patience")
 	}
 }
 

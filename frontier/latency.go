@@ -15,7 +15,7 @@ func (q *laneQueues) recordLatency(h *host, r *Report) {
 	}
 	isAnswered := r.Signal != politeness.SignalUnreachable
 	if h.lane != quick {
-		q.traffic.waste.add(r.Duration, isAnswered)
+		q.traffic.lost.add(r.Duration, isAnswered)
 	}
 	took := min(max(r.Duration.Milliseconds(), 1), 1<<16-1)
 	if h.latency == 0 {
@@ -53,7 +53,7 @@ func (h *host) restoreLatency(s *politeness.State) {
 // robots.txt was, or than hosts are that nobody has tried; only tarpits are a reason not to wait for it.
 func (q *laneQueues) stallTime(h *host) instant {
 	least := patientStall
-	if q.traffic.waste.isHigh() {
+	if q.traffic.lost.isHigh() {
 		least = minStall
 	}
 	return instant(max(least, stallFactor*time.Duration(h.latency)*time.Millisecond, minStall<<h.unanswered))

@@ -25,8 +25,8 @@ type Recrawler interface {
 	Budget() float64            // recrawls a day; 0: no limit; see Frontier.BudgetChanged
 }
 
-// share accounts for recrawls and other requests.
-type share struct {
+// recrawlAccount accounts for recrawls and other requests.
+type recrawlAccount struct {
 	nextAt instant // when the budget allows the next recrawl
 	lastAt instant // when the last one began
 	credit float64 // of recrawls; above 0 it is their turn
@@ -36,7 +36,7 @@ type share struct {
 // recrawlPlan plans the pages to recrawl, and says when one may be.
 type recrawlPlan struct {
 	*base
-	share share
+	account recrawlAccount
 }
 
 // maxCredit is how much of its share a kind of request keeps while it has nothing to do, and how
@@ -57,8 +57,8 @@ func gapOf(budget float64) instant {
 	return instant(min(float64(24*time.Hour)/budget, float64(longestGap)))
 }
 
-// newShare returns the share of a crawl with a budget. One that allows nothing at first has saved nothing.
-func newShare(o *Options) (s share) {
+// newRecrawlAccount returns the share of a crawl with a budget. One that allows nothing at first has saved nothing.
+func newRecrawlAccount(o *Options) (s recrawlAccount) {
 	if o.Recrawl != nil {
 		s.gap = gapOf(o.Recrawl.Budget())
 	}
@@ -69,12 +69,12 @@ func newShare(o *Options) (s share) {
 }
 
 // window is how far back unused budget counts.
-func (s *share) window() instant { return max(budgetWindow, 4*s.gap) }
+func (s *recrawlAccount) window() instant { return max(budgetWindow, 4*s.gap) }
 
 // BudgetChanged takes note that Options.Recrawl has another budget. As many recrawls remain unused as were
 // before, or have to be made up for.
 func (f *Frontier) BudgetChanged(at time.Time) {
-	s, now, gap := &f.recrawls.share, f.instant(at), gapOf(f.o.Recrawl.Budget())
+	s, now, gap := &f.recrawls.account, f.instant(at), gapOf(f.o.Recrawl.Budget())
 	unused := 0.0
 	if s.gap > 0 {
 		unused = float64(min(now-s.nextAt, s.window())) / float64(s.gap)
@@ -85,15 +85,15 @@ func (f *Frontier) BudgetChanged(at time.Time) {
 
 // allowed reports whether the budget allows a recrawl now.
 func (rc *recrawlPlan) allowed(now instant) bool {
-	return rc.o.Recrawl != nil && rc.share.nextAt <= now
+	return rc.o.Recrawl != nil && rc.account.nextAt <= now
 }
 
 // first reports whether it is the turn of recrawls.
-func (rc *recrawlPlan) first() bool { return rc.share.credit > 0 }
+func (rc *recrawlPlan) first() bool { return rc.account.credit > 0 }
 
 // count counts a recrawl of a page that was fetched at one instant and due at another.
 func (rc *recrawlPlan) count(fetched, due, now instant) {
-	s := &rc.share
+	s := &rc.account
 	s.credit = max(s.credit-(1-rc.o.RecrawlShare), -maxCredit)
 	gap, window := s.gap, s.window()
 	if gap == 0 {
@@ -108,11 +108,11 @@ func (rc *recrawlPlan) count(fetched, due, now instant) {
 
 // countNew counts a request for a URL that was not fetched before.
 func (rc *recrawlPlan) countNew() {
-	rc.share.credit = min(rc.share.credit+rc.o.RecrawlShare, maxCredit)
+	rc.account.credit = min(rc.account.credit+rc.o.RecrawlShare, maxCredit)
 }
 
 // refund gives back the budget of a recrawl that was not sent.
-func (rc *recrawlPlan) refund() { rc.share.nextAt -= rc.share.gap }
+func (rc *recrawlPlan) refund() { rc.account.nextAt -= rc.account.gap }
 
 // putBack returns the URL of a lease without a result to its queue.
 func (rc *recrawlPlan) putBack(h *host, q *originQueue, out *outstanding) {
@@ -131,11 +131,11 @@ func (rc *recrawlPlan) putBack(h *host, q *originQueue, out *outstanding) {
 // activateForRecrawls makes hosts active for their recrawls, only as many as the budget has use for
 // soon, because others can use the room.
 func (s *scheduler) activateForRecrawls(now instant) {
-	if s.o.Recrawl == nil || s.recrawls.share.nextAt-lead > now {
+	if s.o.Recrawl == nil || s.recrawls.account.nextAt-lead > now {
 		return
 	}
 	enough := maxActivating
-	if gap := s.recrawls.share.gap; gap > 0 {
+	if gap := s.recrawls.account.gap; gap > 0 {
 		enough = int(min(1+2*lead/gap, maxActivating))
 	}
 	for s.memory.canActivate() {
@@ -148,7 +148,7 @@ func (s *scheduler) activateForRecrawls(now instant) {
 }
 
 // wake is when a host that has only pages to recrawl becomes active, if there is use for it.
-func (rc *recrawlPlan) wake(h *host) instant { return max(h.recrawlAt, rc.share.nextAt-lead) }
+func (rc *recrawlPlan) wake(h *host) instant { return max(h.recrawlAt, rc.account.nextAt-lead) }
 
 // recrawlersSoon counts the active hosts that may be recrawled soon after an instant; it stops at
 // enough. It looks only at the top of the heaps, so the count may be too low, but 0 is exact.
@@ -175,7 +175,7 @@ func (m *inMemory) nextRecrawlWake(isOpen func(lane) bool) instant {
 	}
 	for l := range lanes {
 		if h := m.lanes.activeRecrawls[l].top(); h != nil && isOpen(l) {
-			at = min(at, max(h.recrawlAt, m.recrawls.share.nextAt))
+			at = min(at, max(h.recrawlAt, m.recrawls.account.nextAt))
 		}
 	}
 	if h := m.lanes.dormantRecrawls.top(); h != nil && m.canActivate() && m.recrawlersSoon(m.recrawls.wake(h), 1) == 0 {

@@ -172,7 +172,7 @@ func (r *remoteTurn) leaseOf(id storage.HostID, take func(*Lease) bool) (wake ti
 		case dormant:
 			at = h.readyAt
 		case recrawlOnly:
-			at = max(h.recrawlAt, f.recrawls.share.nextAt)
+			at = max(h.recrawlAt, f.recrawls.account.nextAt)
 		}
 		if at > t {
 			return f.time(at)
@@ -191,7 +191,7 @@ func (r *remoteTurn) leaseOf(id storage.HostID, take func(*Lease) bool) (wake ti
 	case h.state == waiting && h.readyAt > t:
 		return f.time(h.readyAt)
 	case h.state == waitingToRecrawl:
-		return f.time(max(h.recrawlAt, f.recrawls.share.nextAt, t+1))
+		return f.time(max(h.recrawlAt, f.recrawls.account.nextAt, t+1))
 	}
 	return time.Time{}
 }
@@ -260,7 +260,7 @@ func (f *Frontier) Adopt(l Adopted, now time.Time) (id uint64, ok bool) {
 	if f.o.Gate != nil {
 		r := f.gate.request(h, &out.limits)
 		out.lease.Gate = r
-		r.Knowledge = Knowledge{Delay: l.Delay, InFlight: 1}
+		r.HostTerms = HostTerms{Delay: l.Delay, InFlight: 1}
 		if f.o.Batches {
 			r.Now, r.Most = l.At, 1
 		}
@@ -297,8 +297,8 @@ func (f *Frontier) MayRequest(id storage.HostID, name string, now time.Time, tak
 			return at, false
 		}
 		delay := max(decimal(h.delay), f.politeness(h).Delay)
-		r := &GateRequest{ID: id, Host: name, Now: now, Knowledge: Knowledge{Delay: delay, InFlight: 1}}
-		if again, ok := f.gate.admitNow(r, take, r.Knowledge); !ok {
+		r := &GateRequest{ID: id, Host: name, Now: now, HostTerms: HostTerms{Delay: delay, InFlight: 1}}
+		if again, ok := f.gate.admitNow(r, take, r.HostTerms); !ok {
 			return again, false
 		}
 		if take {
@@ -320,8 +320,8 @@ func (f *Frontier) MayRequest(id storage.HostID, name string, now time.Time, tak
 		}
 	}
 	r := f.gate.request(h, &a.limits)
-	r.Knowledge = f.gate.knowledge(h)
-	if again, ok := f.gate.admitNow(r, take, r.Knowledge); !ok {
+	r.HostTerms = f.gate.terms(h)
+	if again, ok := f.gate.admitNow(r, take, r.HostTerms); !ok {
 		return again, false
 	}
 	if take {

@@ -80,7 +80,7 @@ type scheduler struct {
 func newScheduler(b *base) *scheduler {
 	n := b.o.Hosts
 	s := &scheduler{
-		base: b, lookups: new(lookups), recrawls: &recrawlPlan{b, newShare(&b.o)},
+		base: b, lookups: new(lookups), recrawls: &recrawlPlan{b, newRecrawlAccount(&b.o)},
 		hosts: &register{hosts: make([]*host, 0, n+1), index: make([]int32, 0, n+1), room: make([]host, n)},
 		budgets: &budgets{
 			base: b, domains: make([]domain, 1), ids: make(map[string]uint32),
@@ -149,7 +149,7 @@ func (s *scheduler) schedule(h *host, now instant) {
 	polite := s.politeAt(h)
 	wake, work := s.memory.workAt(h, polite)
 	recrawlAt := s.memory.recrawlAt(h, polite)
-	soonest := min(wake, max(recrawlAt, s.recrawls.share.nextAt))
+	soonest := min(wake, max(recrawlAt, s.recrawls.account.nextAt))
 	hasAddress := a.resolved(max(soonest, now))
 	if !hasAddress {
 		wake, soonest = max(wake, h.nextLookup()), max(soonest, h.nextLookup())
@@ -202,7 +202,7 @@ func (q *laneQueues) turnKey(h *host, wake instant) instant {
 	if h.delay > 0 || n == 0 || n == turnLength || wake > q.instant(q.clock) {
 		return wake
 	}
-	if h.lane == slow || h.lane == untried && q.traffic.waste.isHigh() {
+	if h.lane == slow || h.lane == untried && q.traffic.lost.isHigh() {
 		return wake
 	}
 	return inTurn

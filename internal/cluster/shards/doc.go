@@ -42,7 +42,7 @@
 //
 // # Limits that shards share
 //
-// The engines of a node share a frontier.Keeper, which keeps the limits of addresses, ranges and groups
+// The engines of a node share a frontier.SharedGate, which keeps the limits of addresses, ranges and groups
 // over its shards. It uses what the node has of each limit by grants from another shard's owner, or its
 // own (grants). So the node is one user of a limit, and a node that needs it alone sends a message about
 // it only each half of a TTL. A request has a permit with its limits, and is broken off when a grant of

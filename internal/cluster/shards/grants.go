@@ -11,7 +11,7 @@ import (
 	"github.com/amble-crawler/amble/internal/cluster/membership"
 )
 
-// grants are those of the node. Its engines share a frontier.Keeper, which keeps the limits of addresses,
+// grants are those of the node. Its engines share a frontier.SharedGate, which keeps the limits of addresses,
 // ranges and groups over the shards of the node by what the node has of them.
 type grants struct{ member *membership.Node }
 

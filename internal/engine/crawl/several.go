@@ -27,9 +27,9 @@ func newGates(o *Options, grants frontier.Grants) gates.Gates {
 	if o.IgnoreRobots {
 		usual = 0 // clients may have set less for some hosts
 	}
-	keeper := frontier.NewKeeper(usual, before)
+	sharedGate := frontier.NewSharedGate(usual, before)
 	if grants != nil {
-		keeper.Share(grants)
+		sharedGate.Share(grants)
 	}
-	return gates.New(keeper, o.Now)
+	return gates.New(sharedGate, o.Now)
 }

@@ -10,16 +10,16 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// locked are the gates in front of a keeper.
+// locked are the gates in front of a shared gate.
 type locked struct {
-	mu     sync.Mutex // of the keeper and its members; nothing blocks under it
-	keeper *frontier.Keeper
-	now    func() time.Time
+	mu         sync.Mutex // of the shared gate and its members; nothing blocks under it
+	sharedGate *frontier.SharedGate
+	now        func() time.Time
 }
 
-// New returns the gates in front of a keeper, which nobody else uses from then on.
-func New(keeper *frontier.Keeper, now func() time.Time) Gates {
-	return &locked{keeper: keeper, now: now}
+// New returns the gates in front of a shared gate, which nobody else uses from then on.
+func New(sharedGate *frontier.SharedGate, now func() time.Time) Gates {
+	return &locked{sharedGate: sharedGate, now: now}
 }
 
 // lockedGate is the Gate of one member.
@@ -33,14 +33,14 @@ type lockedGate struct {
 func (g *locked) Add(wake func()) Gate {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return &lockedGate{of: g, member: g.keeper.Join(wake)}
+	return &lockedGate{of: g, member: g.sharedGate.Join(wake)}
 }
 
 // Granted is part of Gates.
 func (g *locked) Granted(k frontier.LimitKey) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.keeper.Granted(k, g.now())
+	g.sharedGate.Granted(k, g.now())
 }
 
 // Begin is part of frontier.Gate.
@@ -64,11 +64,11 @@ func (g *lockedGate) End(r *frontier.GateRequest, end frontier.GateEnd) {
 	g.member.End(r, end)
 }
 
-// Know is part of frontier.Gate.
-func (g *lockedGate) Know(host string, k frontier.Knowledge, now time.Time) {
+// Tell is part of frontier.Gate.
+func (g *lockedGate) Tell(host string, k frontier.HostTerms, now time.Time) {
 	g.of.mu.Lock()
 	defer g.of.mu.Unlock()
-	g.member.Know(host, k, now)
+	g.member.Tell(host, k, now)
 }
 
 // Forget is part of frontier.Gate.

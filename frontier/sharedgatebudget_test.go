@@ -13,16 +13,16 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// TestKeeperBudget: the budget of an address is one for all frontiers: together they get no more than one of them,
+// TestSharedGateBudget: the budget of an address is one for all frontiers: together they get no more than one of them,
 // both get on, and what one learns counts for the other.
-func TestKeeperBudget(t *testing.T) {
+func TestSharedGateBudget(t *testing.T) {
 	const latency = 50 * time.Millisecond
 	limits := make([]GateLimit, limitClasses)
 	limits[byAddress] = GateLimit{
 		Key:     LimitKey{Network: netip.MustParsePrefix("192.0.2.1/32")},
 		Options: politeness.LimitOptions{InFlight: 4, Rate: 5},
 	}
-	g := NewKeeper(0, Before{})
+	g := NewSharedGate(0, Before{})
 	type flight struct {
 		member int
 		r      GateRequest
@@ -42,12 +42,12 @@ func TestKeeperBudget(t *testing.T) {
 			flights = flights[1:]
 			f.r.Now = now
 			members[f.member].End(&f.r, GateEnd{At: now, Made: true, Signal: politeness.SignalOK, Duration: latency,
-				Knowledge: Knowledge{InFlight: 1}})
+				HostTerms: HostTerms{InFlight: 1}})
 		}
 		for i, m := range members {
 			host := begun[i]
 			r := GateRequest{ID: storage.HostID(host + 1), Host: fmt.Sprintf("h%d.m%d.test", host, i), Limits: limits,
-				Now: now, Knowledge: Knowledge{InFlight: 1}}
+				Now: now, HostTerms: HostTerms{InFlight: 1}}
 			if !m.Begin(&r).OK {
 				waiting[i]++
 				continue

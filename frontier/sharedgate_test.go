@@ -16,14 +16,14 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// worlds are crawls of one process: several frontiers with hosts in common, one keeper, one clock. What
+// worlds are crawls of one process: several frontiers with hosts in common, one shared gate, one clock. What
 // they request is held against plain maps.
 type worlds struct {
-	t       *testing.T
-	keeper  *Keeper
-	all     []*world
-	members []*Member
-	now     time.Time
+	t          *testing.T
+	sharedGate *SharedGate
+	all        []*world
+	members    []*Member
+	now        time.Time
 
 	perIP   int
 	ipDelay time.Duration
@@ -45,7 +45,7 @@ func newWorlds(t *testing.T, since time.Time) *worlds {
 		before = Before{LastEnd: since, Until: since.Add(RestartDelay)}
 	}
 	return &worlds{
-		t: t, keeper: NewKeeper(time.Second, before), now: epoch, hosts: map[string]*plainHost{},
+		t: t, sharedGate: NewSharedGate(time.Second, before), now: epoch, hosts: map[string]*plainHost{},
 		addrs: map[netip.Prefix]*plainHost{}, begun: map[string][]int{},
 	}
 }
@@ -53,7 +53,7 @@ func newWorlds(t *testing.T, since time.Time) *worlds {
 // add adds a crawl, which begins now.
 func (s *worlds) add(o Options, d disk) *world {
 	w, n := newWorld(s.t, o, d), len(s.all)
-	member := s.keeper.Join(func() {})
+	member := s.sharedGate.Join(func() {})
 	w.o.Gate, w.now, w.quick = member, s.now, n > 0
 	w.started = func(l Lease) { s.started(n, &l) }
 	w.completed = func(l Lease, a answer) { s.completed(&l, a) }
@@ -78,7 +78,7 @@ func (s *worlds) limits(name string) (longest time.Duration, most int) {
 			if h.active == nil || !h.active.loaded || h.active.name != name {
 				continue
 			}
-			k := w.f.gate.knowledge(h)
+			k := w.f.gate.terms(h)
 			if longest = max(longest, h.active.polite.Delay(s.now)); h.active.inFlight > 0 {
 				most = min(most, k.InFlight)
 			}
@@ -173,9 +173,9 @@ func (s *worlds) left() (n int) {
 	return n
 }
 
-// TestKeeperModel: frontiers with hosts and addresses in common, whose hosts demand this and that, make
+// TestSharedGateModel: frontiers with hosts and addresses in common, whose hosts demand this and that, make
 // no request too early and none too many, and all of them get on.
-func TestKeeperModel(t *testing.T) {
+func TestSharedGateModel(t *testing.T) {
 	for seed := range uint64(30) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		s := newWorlds(t, time.Time{})
@@ -184,7 +184,7 @@ func TestKeeperModel(t *testing.T) {
 		o.Politeness.Delay = time.Duration(r.IntN(3)) * time.Second
 		o.Politeness.PerHost, o.Politeness.PerIP = 1+r.IntN(3), 1+r.IntN(3)
 		o.Politeness.IPDelay = time.Duration(r.IntN(3)) * 300 * time.Millisecond
-		s.keeper.usual = o.Politeness.Delay
+		s.sharedGate.usual = o.Politeness.Delay
 		answerOf := func(l Lease) answer {
 			a := answer{took: time.Duration(1+r.IntN(900)) * time.Millisecond}
 			if l.Kind == Robots && len(l.HostName)%2 == 0 {
@@ -234,7 +234,7 @@ func TestKeeperModel(t *testing.T) {
 			append(s.members[:gone:gone], s.members[gone+1:]...)
 		s.run(6 * time.Hour)
 		assert.AtMost(t, s.left(), 0, "seed", seed, "URLs wait after 6 hours")
-		for key, e := range s.keeper.entries {
+		for key, e := range s.sharedGate.entries {
 			assert.True(t, e.inFlight == 0 && len(e.waiters) == 0,
 				"seed %d: %v: %d requests are in flight and %d wait after the end", seed, key, e.inFlight,
 				len(e.waiters))
@@ -243,9 +243,9 @@ func TestKeeperModel(t *testing.T) {
 	}
 }
 
-// TestKeeperTakesTurns: crawls that want the same host, or the same address, take turns, however many
+// TestSharedGateTakesTurns: crawls that want the same host, or the same address, take turns, however many
 // there are, and lose no time.
-func TestKeeperTakesTurns(t *testing.T) {
+func TestSharedGateTakesTurns(t *testing.T) {
 	for _, own := range []bool{false, true} {
 		const crawls = 4
 		s := newWorlds(t, time.Time{})
@@ -315,9 +315,9 @@ func TestWaitForGateIsNoHold(t *testing.T) {
 	finished(true, true)
 }
 
-// TestKeeperSince: after the start of a process whose predecessors had several crawls, each host has
+// TestSharedGateSince: after the start of a process whose predecessors had several crawls, each host has
 // its delay from the start, and RestartDelay at least.
-func TestKeeperSince(t *testing.T) {
+func TestSharedGateSince(t *testing.T) {
 	for delay, want := range map[time.Duration]time.Duration{time.Second: RestartDelay, time.Minute: time.Minute} {
 		s := newWorlds(t, epoch)
 		o := testOptions()
@@ -338,9 +338,9 @@ func TestKeeperSince(t *testing.T) {
 	}
 }
 
-// TestKeeperKnows: what a frontier has stored of a host, and what an operator says of it, counts
+// TestSharedGateKnows: what a frontier has stored of a host, and what an operator says of it, counts
 // for all others, also if that frontier makes no request.
-func TestKeeperKnows(t *testing.T) {
+func TestSharedGateKnows(t *testing.T) {
 	const demanded, commanded = 20 * time.Second, 50 * time.Second
 	s := newWorlds(t, time.Time{})
 	o := testOptions()
@@ -390,17 +390,17 @@ func TestKeeperKnows(t *testing.T) {
 // TestTicketKeepsWhatIsFree: a request that waits for its host keeps nothing from others at its address;
 // one that waits for the address only keeps the host.
 func TestTicketKeepsWhatIsFree(t *testing.T) {
-	keeper, now := NewKeeper(0, Before{}), epoch
-	a, b, c := keeper.Join(func() {}), keeper.Join(func() {}), keeper.Join(func() {})
+	sharedGate, now := NewSharedGate(0, Before{}), epoch
+	a, b, c := sharedGate.Join(func() {}), sharedGate.Join(func() {}), sharedGate.Join(func() {})
 	request := func(host string) *GateRequest {
-		r := &GateRequest{ID: 1, Host: host, Now: now, Knowledge: Knowledge{InFlight: 1}}
+		r := &GateRequest{ID: 1, Host: host, Now: now, HostTerms: HostTerms{InFlight: 1}}
 		r.Limits = make([]GateLimit, limitClasses)
 		r.Limits[byAddress] = GateLimit{
 			Key: LimitKey{Network: politeness.AddressKey(addressAt(1))}, Options: politeness.LimitOptions{InFlight: 1},
 		}
 		return r
 	}
-	b.Know("slow.test", Knowledge{Delay: time.Minute, Until: now.Add(time.Minute)}, now)
+	b.Tell("slow.test", HostTerms{Delay: time.Minute, Until: now.Add(time.Minute)}, now)
 	if got := a.Begin(request("slow.test")); got.OK || !got.OfHost || !got.Again.Equal(now.Add(time.Minute)) {
 		t.Errorf("slow.test has a hold of a minute: %+v", got)
 	}
@@ -432,11 +432,11 @@ func (g *forgetting) Forget(host string, now time.Time) {
 	g.Gate.Forget(host, now)
 }
 
-func (g *forgetting) Know(host string, k Knowledge, now time.Time) {
+func (g *forgetting) Tell(host string, k HostTerms, now time.Time) {
 	if !k.LastEnd.IsZero() {
 		delete(g.forgotten, host)
 	}
-	g.Gate.Know(host, k, now)
+	g.Gate.Tell(host, k, now)
 }
 
 // TestGateForgetsTheDeleted: when the last URL of a host that is in memory is deleted, the gate forgets the host,
@@ -456,7 +456,7 @@ func TestGateForgetsTheDeleted(t *testing.T) {
 	h := w.f.hosts.get(1)
 	must.True(t, h.active != nil && h.active.name != "", "the host is not in memory")
 	w.f.ForgetRequests(1, "h.test")
-	gate.Know("h.test", Knowledge{LastEnd: s.now}, s.now) // of a request that has just ended
+	gate.Tell("h.test", HostTerms{LastEnd: s.now}, s.now) // of a request that has just ended
 	w.f.applyHostChange(&storage.HostChange{Host: 1, Tail: h.active.tail}, w.f.instant(s.now))
 	assert.True(t, gate.forgotten["h.test"], "the gate knows a host without URLs")
 }

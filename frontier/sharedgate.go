@@ -9,7 +9,7 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// Keeper is the Gate of several frontiers: no host has more requests in flight than each of them
+// SharedGate is the Gate of several frontiers: no host has more requests in flight than each of them
 // allows, and from the end of one request to the start of the next there is the longest delay that
 // any of them knows. The same holds for the limits that hosts share. Of batches the delay runs from
 // their beginning and from the end of each request, and a request begins with as few in flight as its
@@ -19,7 +19,7 @@ import (
 // needs, in the order of host, domain, group and address: it keeps what is free as long as all before
 // it is free too. So the oldest always gets on, and nobody waits for something that nobody can use yet.
 // A ticket whose owner does not come when its time has come is void.
-type Keeper struct {
+type SharedGate struct {
 	grants  Grants        // of limits that others share; nil: nobody else does
 	usual   time.Duration // delay that all know
 	before  Before
@@ -45,7 +45,7 @@ const (
 
 // Member is the Gate of one frontier.
 type Member struct {
-	of      *Keeper
+	of      *SharedGate
 	wake    func()
 	waiting map[storage.HostID]*gateWaiter
 	woken   []storage.HostID
@@ -59,13 +59,14 @@ type Before struct {
 	Until   time.Time // no request to any host before; zero: there is no such hold
 }
 
-// NewKeeper returns a Keeper without members. usual is a delay that all frontiers know.
-func NewKeeper(usual time.Duration, before Before) *Keeper {
-	return &Keeper{usual: usual, before: before, earlier: &Member{left: true}, entries: make(map[gateKey]*gateEntry)}
+// NewSharedGate returns a SharedGate without members. usual is a delay that all frontiers know.
+func NewSharedGate(usual time.Duration, before Before) *SharedGate {
+	entries := make(map[gateKey]*gateEntry)
+	return &SharedGate{usual: usual, before: before, earlier: &Member{left: true}, entries: entries}
 }
 
 // Join returns the Gate of one more frontier. wake is called when Woken has something to return.
-func (g *Keeper) Join(wake func()) *Member {
+func (g *SharedGate) Join(wake func()) *Member {
 	return &Member{of: g, wake: wake, waiting: make(map[storage.HostID]*gateWaiter)}
 }
 
@@ -127,7 +128,7 @@ func (u *Member) Begin(r *GateRequest) Admission {
 }
 
 // barrier returns what keeps a request from beginning.
-func (g *Keeper) barrier(u *Member, r *GateRequest, entries *gateEntries) barrier {
+func (g *SharedGate) barrier(u *Member, r *GateRequest, entries *gateEntries) barrier {
 	b := entries.check(u, r, r.Now)
 	if b.isFree(r.Now) && !r.More {
 		b = g.older(entries, u.waiting[r.ID], r.Now)
@@ -144,10 +145,10 @@ func (u *Member) Adopt(r *GateRequest) {
 // End is part of Gate.
 func (u *Member) End(r *GateRequest, end GateEnd) {
 	entries := u.of.entriesOf(r)
-	k := entries[0].learn(u, end.Knowledge)
+	k := entries[0].learn(u, end.HostTerms)
 	if end.Void {
 		k.LastEnd = k.before
-		k.end(end.Knowledge.LastEnd)
+		k.end(end.HostTerms.LastEnd)
 	}
 	for i, e := range entries {
 		if e == nil {
@@ -174,8 +175,8 @@ func (u *Member) End(r *GateRequest, end GateEnd) {
 	}
 }
 
-// Know is part of Gate.
-func (u *Member) Know(host string, k Knowledge, now time.Time) {
+// Tell is part of Gate.
+func (u *Member) Tell(host string, k HostTerms, now time.Time) {
 	key := gateKey{host: host}
 	if u.of.entries[key] == nil && (k.Default || k.Delay <= u.of.usual) && !k.Until.After(now.Add(u.of.usual)) &&
 		now.Sub(k.LastEnd) > gateKeep {
@@ -189,13 +190,13 @@ func (u *Member) Know(host string, k Knowledge, now time.Time) {
 // Forget is part of Gate.
 func (u *Member) Forget(host string, now time.Time) {
 	if e := u.of.entries[gateKey{host: host}]; e != nil {
-		e.known = slices.DeleteFunc(e.known, func(k gateKnowledge) bool { return k.of == u })
+		e.known = slices.DeleteFunc(e.known, func(k memberTerms) bool { return k.of == u })
 		e.wakeAll(now)
 	}
 }
 
 // entriesOf returns the entries of a request, and makes those that are missing.
-func (g *Keeper) entriesOf(r *GateRequest) (all gateEntries) {
+func (g *SharedGate) entriesOf(r *GateRequest) (all gateEntries) {
 	all[0] = g.entry(gateKey{host: r.Host})
 	for i := range r.Limits {
 		if key := r.Limits[i].Key; !key.IsZero() {
@@ -208,12 +209,12 @@ func (g *Keeper) entriesOf(r *GateRequest) (all gateEntries) {
 
 // entry returns an entry. A new one counts as used by the frontiers of before. They may have known more
 // of a host than anybody does now.
-func (g *Keeper) entry(key gateKey) *gateEntry {
+func (g *SharedGate) entry(key gateKey) *gateEntry {
 	e := g.entries[key]
 	if e == nil {
 		e = &gateEntry{lastEnd: g.before.LastEnd}
 		if key.host != "" && !g.before.Until.IsZero() {
-			e.known = []gateKnowledge{{of: g.earlier, Knowledge: Knowledge{Until: g.before.Until}}}
+			e.known = []memberTerms{{of: g.earlier, HostTerms: HostTerms{Until: g.before.Until}}}
 		}
 		g.entries[key] = e
 	}
@@ -222,7 +223,7 @@ func (g *Keeper) entry(key gateKey) *gateEntry {
 
 // older returns what older requests keep from one that could begin otherwise. Those that were refused
 // keep what they need in order, as long as it is free for them. w is its own ticket; nil: it has none.
-func (g *Keeper) older(all *gateEntries, w *gateWaiter, now time.Time) (b barrier) {
+func (g *SharedGate) older(all *gateEntries, w *gateWaiter, now time.Time) (b barrier) {
 	for i, e := range all {
 		if e == nil {
 			continue
@@ -248,7 +249,7 @@ func (g *Keeper) older(all *gateEntries, w *gateWaiter, now time.Time) (b barrie
 }
 
 // enqueue gives a request that is refused a ticket, unless it has one.
-func (g *Keeper) enqueue(u *Member, r *GateRequest, entries *gateEntries, at time.Time) {
+func (g *SharedGate) enqueue(u *Member, r *GateRequest, entries *gateEntries, at time.Time) {
 	w := u.waiting[r.ID]
 	if w != nil && w.entries != *entries { // it has another address now
 		g.drop(w, r.Now)
@@ -273,7 +274,7 @@ func (g *Keeper) enqueue(u *Member, r *GateRequest, entries *gateEntries, at tim
 }
 
 // drop takes a ticket back, and wakes those for whom it kept something.
-func (g *Keeper) drop(w *gateWaiter, now time.Time) {
+func (g *SharedGate) drop(w *gateWaiter, now time.Time) {
 	delete(w.of.waiting, w.request.ID)
 	for _, e := range w.entries {
 		if e == nil {
@@ -292,7 +293,7 @@ func (g *Keeper) drop(w *gateWaiter, now time.Time) {
 }
 
 // sweep forgets what is over, a few entries at a time.
-func (g *Keeper) sweep(now time.Time) {
+func (g *SharedGate) sweep(now time.Time) {
 	if g.begun++; g.begun%gateSweepEvery != 0 {
 		return
 	}
