@@ -25,6 +25,7 @@ func (b *Branches) Restore(marks map[string][]byte) {
 		least, stops, _ := strings.Cut(string(value), "\n")
 		if is && stops != "" && least == strconv.Itoa(b.least) {
 			b.stops[of] = strings.Split(stops, "\n")
+			b.hasStop.Store(true)
 		}
 	}
 }

@@ -79,40 +79,14 @@ func (t tally) isLike() bool { return t.fresh >= fewestLinks && !t.isFrame() }
 
 // Branches remembers the pages of hosts in bounded memory. Its methods may be called concurrently.
 type Branches struct {
-	least int         // pages of a branch that make it suspected; 0: nothing is
-	any   atomic.Bool // a branch has been suspected: before that nobody needs texts and links from outside
-	mu    sync.Mutex
-	hosts map[string]*host
+	least   int         // pages of a branch that make it suspected; 0: nothing is
+	any     atomic.Bool // a branch has been suspected: before that nobody needs texts and links from outside
+	hasStop atomic.Bool // there has been a maze: before that nobody needs the lock to look for one
+	mu      sync.Mutex
+	hosts   map[string]*host
 	// stops has the mazes of hosts, their branches. Those of "/", all of a host, have the directories of a site in it
 	// at their end, each with a sitePrefix.
 	stops map[string][]string
-}
-
-// host is what is known of one host.
-type host struct {
-	seen     filter   // its last links
-	before   filter   // those before them; nil: there are none
-	inSeen   int      // links in seen
-	root     branch   // all of the host
-	branches []branch // its directories
-	paths    []string // of the branches; "/" for the files at the root
-}
-
-// branch counts the pages of a branch since the last suspicion ended.
-type branch struct {
-	like, other uint32 // pages like those of a maze, and others
-	all         uint32 // pages, for ever
-	site        uint32 // of them, those that are like those of a site
-	hidden      uint32 // and those with noindex
-	tries       uint8
-	suspected   bool
-	from        uint16 // the depth at which the suspicion began
-	pages       uint32 // since then
-	noIndex     uint32 // of them
-	framed      uint32 // of them, those with known links out of the branch too
-	prose       prose  // of them
-	outside     uint8  // hosts that link to its pages, and other pages of the host with several links to them
-	lastOutside string // the last one of these
 }
 
 // New returns Branches without a page. least is the number of pages that make a branch suspected; 0:
@@ -135,7 +109,7 @@ func (b *Branches) Suspects(of string) bool {
 // IsStopped reports whether a URL is in a maze. via returns the target of the page that it was found on; "" if that is
 // a seed, or on another host.
 func (b *Branches) IsStopped(of, uri string, via func() string) bool {
-	if b == nil {
+	if b == nil || !b.hasStop.Load() {
 		return false
 	}
 	b.mu.Lock()
@@ -213,26 +187,9 @@ func (b *Branches) judge(h *host, p *page) (advice Advice, path string) {
 		b.any.Store(true)
 	case Stop:
 		b.stops[p.host] = h.stop(path, append(slices.Clip(stops), path))
+		b.hasStop.Store(true)
 	}
 	return advice, path
-}
-
-// stop has the rest of the host judged without a maze, and by its pages that are like those of a site. It returns the
-// stops with the directories of these if the maze is the host.
-func (h *host) stop(path string, stops []string) []string {
-	paths, branches := h.paths, h.branches
-	h.root, h.paths, h.branches = h.root.begin(0), nil, nil
-	for i, d := range branches {
-		if !d.isSite(1) && !d.suspected && d.tries == 0 {
-			continue
-		}
-		of := h.branch(paths[i])
-		if *of = d.begin(d.tries); path == "/" {
-			stops = append(stops, sitePrefix+paths[i])
-		}
-	}
-	slices.Sort(stops)
-	return stops
 }
 
 // host returns what is known of a host. If there are too many, one that is not suspected is forgotten.
@@ -252,128 +209,6 @@ func (b *Branches) host(name string) *host {
 	h = &host{seen: make(filter, fewestLines)}
 	b.hosts[name] = h
 	return h
-}
-
-func (h *host) isSuspected() bool {
-	return h.root.suspected || slices.ContainsFunc(h.branches, func(b branch) bool { return b.suspected })
-}
-
-// find returns the branch of a directory; nil: there is none.
-func (h *host) find(path string) *branch {
-	if i := slices.Index(h.paths, path); i >= 0 {
-		return &h.branches[i]
-	}
-	return nil
-}
-
-// branch returns the branch of a directory. If there are too many, it takes the place of one with a single page; if
-// there is none, it is one of no account.
-func (h *host) branch(path string) *branch {
-	if b := h.find(path); b != nil {
-		return b
-	}
-	if len(h.paths) >= mostInHost {
-		i := slices.IndexFunc(h.branches, func(d branch) bool { return !d.suspected && d.like+d.other < 2 })
-		if i < 0 {
-			return new(branch)
-		}
-		h.paths, h.branches = slices.Delete(h.paths, i, i+1), slices.Delete(h.branches, i, i+1)
-	}
-	h.paths, h.branches = append(h.paths, strings.Clone(path)), append(h.branches, branch{})
-	return &h.branches[len(h.branches)-1]
-}
-
-// isSite reports whether a directory has so many pages, and they are those of a site.
-func (b *branch) isSite(least uint32) bool { return b.all >= least && b.site*10 > b.all }
-
-// count counts a page.
-func (b *branch) count(h *host, p *page, like bool, least int) Advice {
-	if like {
-		b.like++
-	} else {
-		b.other++
-	}
-	if !b.suspected {
-		if int64(b.like)+int64(b.other) >= 2*int64(least)<<b.tries { // those of long ago count less
-			b.like, b.other = b.like/2, b.other/2
-		}
-		if int64(b.like) < int64(least)<<b.tries || b.other*10 > b.like {
-			return Usual
-		}
-		*b = b.begin(b.tries)
-		b.suspected, b.from = true, p.depth
-		return Last
-	}
-	b.pages++
-	b.prose.add(p.text)
-	if p.noIndex {
-		b.noIndex++
-	}
-	if p.links.isFrame() {
-		b.framed++
-	}
-	switch {
-	case b.other >= clearAfter:
-	case !like || p.depth < b.from+stopLevels:
-		return Last
-	case b.isMaze(h):
-		return Stop
-	}
-	*b = b.begin(min(b.tries+1, mostTries))
-	return Usual
-}
-
-// note counts a page for ever.
-func (b *branch) note(p *page) {
-	b.all++
-	if p.links.fresh < fewestLinks || p.inside.isFrame() {
-		b.site++
-	}
-	if p.noIndex {
-		b.hidden++
-	}
-}
-
-// begin returns a branch with what counts for ever.
-func (b *branch) begin(tries uint8) branch {
-	return branch{
-		tries: tries, all: b.all, site: b.site, hidden: b.hidden, outside: b.outside, lastOutside: b.lastOutside,
-	}
-}
-
-// isMaze judges a branch that goes on for ever. A site keeps a maze out of indexes, a generator writes its text,
-// or it has hardly any and nobody outside links to it. If the pages have a frame of links, as those of sites have,
-// noindex has to be rarer outside, the text long, and the branch unknown outside.
-func (b *branch) isMaze(h *host) bool {
-	isFramed, isKnown := 10*b.framed > b.pages, b.outside >= fewOutside
-	isOdd := b != &h.root && 2*(h.root.hidden-b.hidden) <= h.root.all-b.all
-	if 10*b.noIndex >= 9*b.pages && (!isFramed || isOdd && !isKnown) {
-		return true
-	}
-	author, words := b.prose.author()
-	switch author {
-	case people:
-		return false
-	case nobody:
-		return !isFramed && !isKnown
-	}
-	return !isFramed || words >= manyInText && !isKnown
-}
-
-// linkedFrom takes note of a link of another host to a page of this one.
-func (h *host) linkedFrom(other, uri string) {
-	if path := section(uri); uri != path {
-		h.find(path).linkedFrom(other)
-	}
-	if uri != "/" {
-		h.root.linkedFrom(other)
-	}
-}
-
-func (b *branch) linkedFrom(other string) {
-	if b != nil && other != b.lastOutside && b.outside < fewOutside {
-		b.outside, b.lastOutside = b.outside+1, other
-	}
 }
 
 // section is the directory of the first level that a URL is in, with a slash at its end; "/" for a file at
