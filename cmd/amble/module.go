@@ -86,14 +86,21 @@ func (k *crawling) served(ctx context.Context) (running context.Context, stop fu
 	return running, stop, nil
 }
 
-// closed does what modules do when the crawl is over and closed.
+// closed does what modules do when the crawl is over and closed, until a signal arrives.
 func (k *crawling) closed(ctx context.Context, stopped bool) (err error) {
+	ctx, stop := console.Interruptible(ctx, k.messages, "amble: stopping; the output that is not given away yet is "+
+		"left to the next run. A second signal stops at once")
+	defer stop()
 	for _, m := range k.modules {
 		if m.closed != nil {
 			err = errors.Join(err, m.closed(ctx, stopped))
 		}
 	}
-	if err != nil {
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		k.log.Warn("the crawl is done, and stopped before the output was given away", "error", err)
+	default:
 		return console.Exit(console.ExitProblem, err)
 	}
 	return nil
