@@ -37,7 +37,6 @@ func HTML(body []byte, header http.Header, base weburl.URL, tokens []string, o O
 	prose := newProse(o)
 	c.p.Rule, c.p.Whole = number, rule != nil || prose != nil
 	tree := buildTree(text, o, c.p.Whole)
-	defer tree.release()
 	if rule != nil {
 		c.selected = rule.Apply(tree.root, speaking{&c.o}.Match)
 		c.p.Fields = c.selected.Fields

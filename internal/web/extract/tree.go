@@ -55,7 +55,6 @@ type openElements struct {
 	unread bool             // they are not read yet
 	text   []byte           // to add to the open element
 
-	small      smallDocument    // the first slabs
 	nodes      []html.Node      // the rest of a slab
 	attributes []html.Attribute // the rest of a slab
 	keys       []html.Attribute // of the current tag, while they are read
@@ -126,16 +125,15 @@ func nameID(name []byte) uint32 {
 
 // buildTree makes the tree of a document in UTF-8.
 func buildTree(text []byte, o Options, full bool) *builder {
-	b := newBuilder()
-	b.Tokenizer, b.o, b.full, b.noContent = newTextTokenizer(text, !full), o, full, true
-	b.root = b.newNode()
-	b.root.Type = html.DocumentNode
+	b := &builder{openElements: openElements{Tokenizer: newTextTokenizer(text, !full), o: o, full: full},
+		noContent: true}
+	b.root = &html.Node{Type: html.DocumentNode}
 	document, head := b.newElement(atom.Html), b.newElement(atom.Head)
 	b.body = b.newElement(atom.Body)
 	b.root.AppendChild(document.node)
 	document.node.AppendChild(head.node)
 	b.document, b.head = document.node, head.node
-	b.open = append(b.open, document, head)
+	b.open = append(make([]element, 0, 32), document, head)
 	for b.size < o.MaxNodes {
 		b.AllowCDATA(b.top().ns != inHTML)
 		if ignores := b.ignoresText(); ignores || !b.wantsText() {
