@@ -15,8 +15,8 @@ import (
 	"github.com/amble-crawler/amble/internal/web/spool"
 )
 
-// Client makes requests. It is safe for concurrent use. Its clock only stamps responses and errors;
-// timers follow the clock of the machine.
+// Client makes requests. It is safe for concurrent use. Its clock stamps responses and errors, and says how long a
+// request has lasted when one of its timers rings; timers follow the clock of the machine.
 type Client struct {
 	o      Options
 	now    func() time.Time
