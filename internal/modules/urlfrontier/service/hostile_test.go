@@ -288,9 +288,8 @@ func TestHeldBytes(t *testing.T) {
 	l.Stream, l.Held = 40_000, 100_000
 	s := start(t, Options{Limits: l}, f)
 	const size, streams = 4000, 6
-	c := dial(t, s.Address())
-	for range streams {
-		stream := c.open(t.Context(), "PutURLs")
+	for range streams { // each has a connection: what one may not send keeps no other from sending
+		stream := dial(t, s.Address()).open(t.Context(), "PutURLs")
 		go func() {
 			for n := range 100 {
 				i := info(number("http://one.test/", n))
