@@ -1,6 +1,7 @@
 package frontier
 
 import (
+	"cmp"
 	"math"
 	"net/netip"
 	"strconv"
@@ -190,10 +191,8 @@ func (f *Frontier) View(id storage.HostID) (View, bool) {
 func (f *Frontier) Waiting(now time.Time, each func(View)) {
 	t := f.instant(now)
 	for h := range f.hosts.all {
-		idle := h.state == empty || h.state == recrawlOnly || h.state == waitingToRecrawl
-		if h.backlog.Queued+h.backlog.Due > 0 || !idle {
-			var v View
-			f.view(h, t, &v)
+		var v View
+		if f.view(h, t, &v); v.Left > 0 || !v.AtRest {
 			each(v)
 		}
 	}
@@ -221,7 +220,8 @@ func (f *Frontier) Walk(from storage.HostID, n int, now time.Time, each func(*Vi
 // view sets v to the view of a host.
 func (s *scheduler) view(h *host, now instant, v *View) {
 	*v = View{
-		Host: h.id, State: h.state.String(), Left: int(h.backlog.Queued) + int(h.backlog.Due), Delay: decimal(h.delay),
+		Host: h.id, State: h.state.String(), Left: int(h.backlog.Queued) + int(h.backlog.Due),
+		Delay:  cmp.Or(decimal(h.delay), s.politeness(h).Delay), // no request has set h.delay yet
 		Reason: h.waitReason, Robots: s.jobs.robotsHold(h), Parked: h.closed.parked(), Failing: h.failingSince != never,
 		Paused: h.waitReason == politeness.ReasonPause && h.workAt > s.instant(s.clock), Budget: s.budgets.isOver(h),
 		Wall: h.closed.wall(), AtRest: h.state == empty || h.state == recrawlOnly || h.state == waitingToRecrawl,

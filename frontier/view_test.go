@@ -35,6 +35,19 @@ func TestFinishOfLongDelays(t *testing.T) {
 		"1,000 URLs: %v, 1,000,000: %v", finish[1000], finish[1_000_000])
 }
 
+// TestDelayOfNewHosts: a host from which nothing was fetched yet has the configured delay.
+func TestDelayOfNewHosts(t *testing.T) {
+	o := testOptions()
+	o.Politeness.Delay = 7 * time.Second
+	f := must.Get(New(o, NewScope(ModeAny, nil, nil), epoch))(t)
+	f.Committed(&storage.Batch{}, storage.Result{Hosts: []storage.HostChange{
+		{Host: 1, Tail: 11, URLs: 11, Backlog: storage.Backlog{Queued: 11}},
+	}}, epoch)
+	v, known := f.View(1)
+	assert.True(t, known && v.Delay == 7*time.Second && v.Finish >= 70*time.Second && v.Finish < 80*time.Second,
+		"%+v", v)
+}
+
 // BenchmarkWalk walks over a million hosts as the engine does, and reports how long the longest
 // step held up the dispatcher.
 func BenchmarkWalk(b *testing.B) {

@@ -321,7 +321,7 @@ func (e *Engine) prepare(ctx context.Context, seeds []Seed) (*dispatcher, *roles
 			return nil, nil, ErrNothing
 		}
 		if e.o.Journal == nil { // a shard without a host is nothing to tell
-			e.log.Info("the frontier is empty: the crawl waits for URLs (amble import, POST /api/v1/urls)")
+			e.log.Info("the frontier is empty: the crawl waits for URLs (amble seed add, amble import)")
 		}
 	}
 	f, adoptions, err := e.newFrontier(ctx, scope.scope)

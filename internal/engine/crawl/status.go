@@ -220,7 +220,7 @@ func (pm *permits) postponedAfter() time.Duration {
 }
 
 // waitsForURLs is the reason of a run that stays up and has nothing to do.
-const waitsForURLs = "nothing is left to fetch: it waits for URLs (amble import, POST /api/v1/urls), " +
+const waitsForURLs = "nothing is left to fetch: it waits for URLs (amble seed add, amble import, POST /api/v1/urls), " +
 	"or for recrawls that are due"
 
 // waitsForURLs reports whether the run has nothing to do, by the last survey: all hosts are empty

@@ -142,8 +142,11 @@ func (r *Runner) Finish(ctx context.Context) error {
 		}
 	}
 	if left > 0 {
-		return fmt.Errorf("output.on_complete has not taken %d finished files; the next run gives them to it again: %w",
-			left, last)
+		files := "1 finished file"
+		if left > 1 {
+			files = fmt.Sprintf("%d finished files", left)
+		}
+		return fmt.Errorf("output.on_complete has not taken %s; the next run takes up what is left: %w", files, last)
 	}
 	return nil
 }

@@ -64,7 +64,8 @@ func (f *robotsFlags) tokens(command *cobra.Command) ([]string, error) {
 // robots.txt.
 func (f *robotsFlags) read(command *cobra.Command) (tokens []string, record robots.Record, err error) {
 	if f.from == "" {
-		return nil, record, console.Usagef("which robots.txt? Name its file or URL with --robots")
+		return nil, record, console.Usagef("which robots.txt? Name its file or URL: " +
+			"--robots https://example.com/robots.txt")
 	}
 	if tokens, err = f.tokens(command); err != nil {
 		return nil, record, err
